@@ -18,7 +18,7 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import Phase, SearchSpace
-from clops_sweep.search.records import StudyRecord, TrialRecord, studies_of
+from clops_sweep.search.records import StudyRecord, TrialRecord, journal_of
 from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
@@ -87,7 +87,7 @@ def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[tuple[Experi
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    if studies_of(store) is None:
+    if journal_of(store) is None:
         return []
     from clops_sweep.search.trials import read_studies  # importing Optuna is slow
 

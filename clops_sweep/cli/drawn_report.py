@@ -16,7 +16,7 @@ from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.experiment.spaces.claims import claims_as_json
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
-from clops_sweep.search.records import studies_of
+from clops_sweep.search.records import journal_of
 
 _PAGE = "index.html"
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
@@ -50,7 +50,7 @@ def _inputs(state: State) -> Iterator[str]:
     selection = request.selection
     yield store.files.anywhere
     yield " ".join(part.name for part in store.parts.live())
-    yield hashlib.sha256(studies_of(store) or b"").hexdigest()
+    yield hashlib.sha256(journal_of(store) or b"").hexdigest()
     yield " ".join(f"{run.run_id} {run.state}" for run in state.plan.asked)
     yield repr([selection.settings, selection.seeds, *map(str, selection.files)])
     for file in selection.files:

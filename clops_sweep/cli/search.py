@@ -13,7 +13,7 @@ from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.axes import in_words
 from clops_sweep.planning.searches import Search, Tuning
 from clops_sweep.planning.state import State
-from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_of
+from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, journal_of
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -128,7 +128,7 @@ def study_counts(store: RunStore) -> dict[str, Counter[str]]:
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    if studies_of(store) is None:  # without it, Optuna need not be loaded
+    if journal_of(store) is None:  # without it, Optuna need not be loaded
         return {}
     from clops_sweep.search.trials import read_studies
 

@@ -103,6 +103,7 @@ def run_feeds(
         ):
             for feed in itertools.chain([first], unfinished):
                 relay = Relay(store, display, feed, observers, under_way, retries)
+                # One call may end early: all workers died, Ray took over from this process, or one run of Tune is full.
                 while not (display.interrupted or _is_over(feed)):
                     run_fed(feed, relay)
                 if display.interrupted:

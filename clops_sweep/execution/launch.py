@@ -1,4 +1,18 @@
-"""A launch: computes the unfinished runs of a request: encoders, grids, searches, then what the searches chose."""
+"""A launch: computes the unfinished runs of a request: encoders, grids, searches, then what the searches chose.
+
+Three kinds of runs need others first:
+
+==========================  ==========================  =============================================================
+runs                        need                        so
+==========================  ==========================  =============================================================
+with a trained encoder      the run that trains it      `State.of_encoders` is a request of its own, which `launch`
+                                                        computes before
+in an order by difficulty   runs that measure it        they are in `Plan.first`, and `SweepFeeds` computes rounds
+                                                        until one adds no run
+of a chosen configuration   the trials of a search      `SweepFeeds` yields searches after grids, and begins again
+                                                        if one has chosen
+==========================  ==========================  =============================================================
+"""
 
 from __future__ import annotations
 
@@ -69,11 +83,11 @@ def launch(
         request.check_samplers()
         check_resources(resources)
         state = State.of(request)
-        outcome = settings.compute_next_part(state)
+        outcome = settings.compute_next(state)
         while outcome.part == "pretraining" and outcome.complete:
             try:
                 state = state.again()
-                outcome = settings.compute_next_part(state)
+                outcome = settings.compute_next(state)
             except UsageError as error:  # such as a file that was damaged meanwhile
                 return Outcome(state, Stopped(str(error)), outcome.changed_code)
         return outcome
@@ -97,26 +111,37 @@ def _only_sweep() -> Iterator[None]:
         _ONE_AT_A_TIME.release()
 
 
-def _next_part(state: State) -> State:
-    """Return the state of the part of a request to compute next, once the data of the rest are prepared and fit.
+def _untrained_encoders(state: State) -> State | None:
+    """Return the state of the unfinished runs that become encoders and need no encoder themselves; None without any.
 
-    It consists of runs that become encoders, which themselves need no run. Without such runs it is the request.
+    The data of the runs that need them are prepared and checked first: nothing is trained for runs that cannot start.
 
     Raises:
         UsageError: only a shard of the runs is requested, or the data do not fit.
     """
+    encoders = None
     while state.of_encoders is not None:
-        asked, selection = state.asked, state.resolved.selection
-        first = selection.encoders
-        if asked.shard:
-            raise UsageError(
-                f"{option('shard', str(asked.shard))}: the run of encoder = {shown(first[0])} is not finished; "
-                f"expected a launch with {option('limit', 1)} before the shards, which trains it"
-            )
-        asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
-        _check(state)
-        state = state.of_encoders.again()
-    return state
+        _prepare_for_encoders(state)
+        encoders = state.of_encoders.again()
+        state = encoders
+    return encoders
+
+
+def _prepare_for_encoders(state: State) -> None:
+    """Prepare the data of runs with untrained encoders, and check that the runs fit them.
+
+    Raises:
+        UsageError: only a shard of the runs is requested, or the data do not fit.
+    """
+    asked = state.asked
+    selection = state.resolved.selection
+    if asked.shard:
+        raise UsageError(
+            f"{option('shard', str(asked.shard))}: the run of encoder = {shown(selection.encoders[0])} is not "
+            f"finished; expected a launch with {option('limit', 1)} before the shards, which trains it"
+        )
+    asked.data.prepare(config.data_key.signals for config in (*selection.configs, *selection.encoders))
+    _check(state)
 
 
 def _check(state: State) -> Mapping[DataKey, FrameSet]:
@@ -156,13 +181,14 @@ class _Launch:
     starting: Starting
     warn: Callable[[str], None]
 
-    def compute_next_part(self, state: State) -> Outcome:
-        """Compute the part of a request that comes next: runs that become encoders, or if none is left the request."""
-        part = _next_part(state)
-        outcome = self._compute_part(part)
-        return outcome if part is state else replace(outcome, part="pretraining")
+    def compute_next(self, state: State) -> Outcome:
+        """Compute the innermost encoders that are not trained; the request itself once all are."""
+        encoders = _untrained_encoders(state)
+        if encoders is None:
+            return self._compute(state)
+        return replace(self._compute(encoders), part="pretraining")
 
-    def _compute_part(self, state: State) -> Outcome:
+    def _compute(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._prepared(state)
         _check_shard(state)
@@ -183,7 +209,7 @@ class _Launch:
         return Outcome(state, ending, tuple(changed))
 
     def _prepared(self, state: State) -> State:
-        """Prepare the data, set damaged parts of the store aside, and return the state."""
+        """Prepare the data, set damaged Parquet parts of the store aside, and return the state."""
         asked = state.asked
         configs = state.resolved.selection.configs
         asked.store.check_writable()
@@ -202,10 +228,12 @@ class _Launch:
         return state.again() if without_damage(asked.store, stored, self.warn) else state
 
     def _is_done(self, state: State) -> bool:
-        """Return whether no run can start and no trial is left."""
+        """Return whether no run can start and no trial is left, nor a failed one that is to be retried."""
         if state.to_do(self.retry_failed):
             return False
-        return all(search.complete or not (search.left or self.retry_failed) for search in state.searches)
+        if self.retry_failed:
+            return all(search.complete for search in state.searches)
+        return not any(search.left for search in state.searches)
 
     def _run(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
         """Run workers until nothing is left; return the state at the end, and how it ended."""
@@ -215,7 +243,9 @@ class _Launch:
         from clops_sweep.execution.feeding.only_driver import only_driver_of_all
         from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
 
-        choice = choose(state, self.resources)
+        choice = choose(
+            state, self.resources
+        )  # `self.resources` is what was asked for, `choice.resources` with a device
         pending = state.to_do(self.retry_failed)
         store = state.asked.store
         with only_driver_of_all([search.space for search in state.searches], store):
@@ -233,19 +263,19 @@ class _Launch:
                     run_feeds(sweep.feeds, reserved, frames, store, choice.resources, display, workers)
                     state = planned_again(state)
                     ending = Ended()
-                except KeyboardInterrupt:
+                except (
+                    KeyboardInterrupt
+                ):  # the second one; after the first, runs stop at a checkpoint, as if at the end
                     ending = Interrupted.of(display.unfinished(), store)
                 except (StoreError, OSError) as error:
                     ending = Stopped(str(error))
-        match ending:
-            case Interrupted():
-                return _now_if_readable(state), ending
-            case Stopped() if store.files.local:  # an object store that does not answer would be waited for
-                return _now_if_readable(state), ending
-            case Ended() if display.interrupted and state.is_unfinished:
-                return state, Interrupted.of(display.unfinished(), store)
-            case _:
-                return state, ending
+        if isinstance(ending, Ended):
+            if display.interrupted and state.is_unfinished:
+                ending = Interrupted.of(display.unfinished(), store)
+            return state, ending
+        if isinstance(ending, Interrupted) or store.files.local:  # an object store may not answer, after long waits
+            state = _now_if_readable(state)
+        return state, ending
 
 
 def _now_if_readable(state: State) -> State:

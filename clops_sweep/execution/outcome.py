@@ -73,7 +73,7 @@ class Outcome:
     Runs that become encoders are computed before the others. If they do not complete, the outcome is theirs alone.
 
     Attributes:
-        state: the state of the runs and searches of its part when it ended. If it was stopped, and the store cannot be
+        state: the state of its runs and searches when it ended. If it was stopped, and the store cannot be
             read, when it began.
         ending: how it ended.
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.

@@ -29,13 +29,15 @@ class Search:
 
     @property
     def left(self) -> int:
-        """Number of trials that have not ended."""
-        return max(0, self.search.n_trials - self.count("complete", "pruned", "failed"))
+        """Number of trials that have not ended: those that run, also beyond `n_trials`, and those still to suggest."""
+        running = self.count("running")
+        ended = self.count("complete", "pruned", "failed")
+        return running + max(0, self.search.n_trials - ended - running)
 
     @property
     def complete(self) -> bool:
         """Whether all trials have ended and none has failed."""
-        return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
+        return not self.left and not self.count("failed")
 
     @property
     def run_ids(self) -> tuple[str, ...]:

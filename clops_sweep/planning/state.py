@@ -72,6 +72,8 @@ class State:
     def of(cls, request: Request, *, launched: bool = False) -> State:
         """Read the state of a request.
 
+        Rows that this process has added to the store and not written yet are written first, so they count.
+
         Args:
             request: what was asked for.
             launched: whether a request without search-space files is for the spaces of all launches on the store.
@@ -92,21 +94,25 @@ class State:
 
     @classmethod
     def _of(cls, asked: Request, store: RunStore) -> State:
-        """Return the state of a request in a store at one moment."""
-        asked = replace(asked, read_on={}, shown={})
+        """Return the state of a request in a store at one moment. Each step needs the ones before."""
+        asked = replace(asked, read_on={}, shown={})  # the edition to read is decided anew, at the end
+        # Names of tasks become positions, and encoders `run:RUN_ID`: both are part of the definition of a study.
         resolved = with_trained_encoders(with_positions(replace(asked, store=store)))
+        # The studies say what their searches have tried.
         try:
             searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
         except OtherDefinition as problem:
             for space in resolved.selection.tuned:
                 check_tuning(space, resolved.data)  # another name would not help a space that cannot be tuned so
             raise _with_seeds_of_tuning(problem, resolved.selection.tuned) from None
+        # Complete searches choose the configurations that are reported, which are requested from then on.
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(Tuning(space, tuple(choices_of(space, by_name))) for space in resolved.selection.tuned)
         if tuned:
             reported = [space.reported for space in tuned]
             known = tuple(space for space in reported if space is not None)
             resolved = replace(resolved, selection=replace(resolved.selection, reported=known))
+        # Only now is it known whether studies were made on another edition of the data, whose runs are then shown.
         return cls(asked, edition_to_read(resolved, searches), searches, tuned)
 
     @cached_property

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.errors import UsageError
-from clops_sweep.search.records import STUDIES, studies_of
+from clops_sweep.search.records import STUDIES, journal_of
 from clops_sweep.store.run_store import RunStore
 
 _ABSENT = "absent"
@@ -41,7 +41,7 @@ class JournalCopy:
 
     def refresh(self) -> None:
         """Choose the copy that counts, and download the object if that has changed."""
-        content = studies_of(self._store)
+        content = journal_of(self._store)
         stored = _digest(content)
         name, known = self._read_state()
         self.path = self._folder / name
@@ -58,7 +58,7 @@ class JournalCopy:
             UsageError: another machine or a user has changed the object; it stays as it is.
         """
         content = self.path.read_bytes()
-        stored = _digest(studies_of(self._store))
+        stored = _digest(journal_of(self._store))
         name, known = self._read_state()
         if name != self.path.name or stored not in known:
             raise UsageError(

@@ -18,7 +18,7 @@ TrialState = Literal["complete", "pruned", "failed", "running", "waiting"]
 """States of a trial. A running trial may also be an interrupted one, which the next launch continues."""
 
 
-def studies_of(store: RunStore) -> bytes | None:
+def journal_of(store: RunStore) -> bytes | None:
     """Return the content of the journal of a store, None if it does not exist.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from clops_sweep.search.records import studies_of
+from clops_sweep.search.records import journal_of
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def tuning_runs(store: RunStore) -> set[str]:
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    if studies_of(store) is None:
+    if journal_of(store) is None:
         return set()
     from clops_sweep.search.trials import read_studies  # importing Optuna is slow
 

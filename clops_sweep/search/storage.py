@@ -29,7 +29,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, say_waiting
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.journal_copy import JournalCopy
-from clops_sweep.search.records import STUDIES, studies_of
+from clops_sweep.search.records import STUDIES, journal_of
 from clops_sweep.store.run_store import RunStore
 
 
@@ -78,7 +78,7 @@ def existing_journal(store: RunStore) -> Iterator[JournalStorage | None]:
         UsageError: the journal cannot be used.
     """
     with reading(store), tempfile.TemporaryDirectory() as copied:
-        content, copy = studies_of(store), Path(copied) / STUDIES
+        content, copy = journal_of(store), Path(copied) / STUDIES
         if content is not None:
             copy.write_bytes(content)
         yield None if content is None else _opened(copy)
@@ -127,7 +127,7 @@ def open_journal(store: RunStore) -> DriverJournal:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = DriverLock(path, locks / STUDIES)
         with holding(lock):
-            _remove_unfinished_line(path, studies_of(store) or b"")
+            _remove_unfinished_line(path, journal_of(store) or b"")
         return DriverJournal(store, path, lock)
     own = hashlib.sha256(store.files.shown.encode()).hexdigest()
     folder = store.log_folder / "studies" / own

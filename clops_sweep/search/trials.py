@@ -1,6 +1,6 @@
 """The studies of a store with their trials, read from the journal. Nothing is written.
 
-Importing this module imports Optuna, which is slow. `records.studies_of` says without it whether a store has studies.
+Importing this module imports Optuna, which is slow. `records.journal_of` says without it whether a store has studies.
 """
 
 from __future__ import annotations

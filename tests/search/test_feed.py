@@ -353,10 +353,10 @@ def test_a_run_that_pauses_after_its_trial_failed_is_counted(world: Any, is_retu
         relay.lost(first, AttemptFailed("the worker died", "the worker died"))
         assert display.unfinished() == list(second)
         if is_returned:
-            feed.take_back(second)
+            feed.returned(second)
         else:
             relay.pass_on(second, [(0, world.work(second[0]))])
-            feed.take_back(second)
+            feed.returned(second)
         assert feed.finished
         assert display.unfinished() == []
         assert display.counts == (2, 2)

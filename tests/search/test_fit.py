@@ -35,11 +35,11 @@ def _data_sets() -> Iterator[None]:
             waves(80, 1, 2500), 500, ["II"], "mV", np.arange(80) % 4, list("abcd"), range(80), split=split
         )
 
-    @dataset("two_parts", scenarios=("class_il",))
+    @dataset("two_parts", scenarios=("class_il",), one_recording_per_person=True)
     def two_parts(data_root: Path | None) -> Recordings:
         return recordings(["train"] * 60 + ["test"] * 20)
 
-    @dataset("three_parts", scenarios=("class_il",))
+    @dataset("three_parts", scenarios=("class_il",), one_recording_per_person=True)
     def three_parts(data_root: Path | None) -> Recordings:
         return recordings(["train"] * 40 + ["validation"] * 20 + ["test"] * 20)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.planning.searches import data_hashes
 from clops_sweep.planning.state import State
 from clops_sweep.search.roles import tuning_runs
+from clops_sweep.search.study import open_study
 
 METHODS = {"er": {"learning_rate": [1e-3, 1e-4]}}
 
@@ -58,3 +60,19 @@ def test_runs_of_trials_are_reported_if_the_last_launch_reports_them(
     else:
         finish(world, then)
     assert len(tuning_runs(world.store)) == tuning
+
+
+def test_trials_that_run_are_left_even_if_fewer_are_asked_for_now(world: Any) -> None:
+    search = OptunaSearch({"learning_rate": (1e-4, 1e-2)}, n_trials=4)
+    asked = SearchSpace("fewer", RunConfig(), seeds=[0], search=search)
+    feed, _ = world.driver(asked)
+    jobs = [job for _ in range(3) for job in feed.next_jobs(3) or ()]
+    feed.report(jobs[0], world.work(jobs[0]))  # and here the driver is killed
+    fewer = replace(asked, search=replace(search, n_trials=1))
+    (now,) = state_of(world, fewer).searches
+    assert (now.count("complete"), now.count("running")) == (1, 2)
+    assert now.left == open_study(fewer, world.store, world.data).left == 2
+    assert not now.complete
+    world.finish(fewer)
+    (ended,) = state_of(world, fewer).searches
+    assert (ended.left, ended.complete, ended.count("complete")) == (0, True, 3)

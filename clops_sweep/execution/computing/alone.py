@@ -89,7 +89,7 @@ def _run(
                 if watch.should_end():
                     runner.stop()
                     break
-        relay.take_back(jobs)
+        relay.returned(jobs)
         if watch is not None and watch.should_end():
             return
 

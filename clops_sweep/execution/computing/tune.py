@@ -316,7 +316,7 @@ class Watcher(tune.Callback, tune.Stopper):
         self._relay.pass_on(jobs, reports)
         reports.clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:  # Tune sets it before it calls this, also if the stopper ends the trial
-            self._relay.take_back(jobs)
+            self._relay.returned(jobs)
             self._last_heard.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -356,7 +356,7 @@ class Watcher(tune.Callback, tune.Stopper):
             if trial_id in begun:
                 self.lost(trial_id, jobs, error)
             else:
-                self._relay.take_back(jobs)
+                self._relay.returned(jobs)
 
 
 def _jobs(trial: Any) -> Jobs:

@@ -27,6 +27,11 @@ _Queue = Kind | str
 class Feed(Protocol):
     """Chooses the next jobs, and receives their progress.
 
+    Of each tuple of jobs that `next_jobs` hands out, the driver first reports what happens to its jobs. Then it calls
+    once, for the whole tuple, either `returned`, when the worker is done with them, or `lost`, when it has died. A job
+    is queued again if it has not ended by then: its worker never began it, or an attempt failed and `Retries` allows
+    another one, since `Retrying` does not end a job.
+
     Attributes:
         error: the error that ended it early, such as a journal that cannot be written to; there are no more jobs then.
     """
@@ -50,11 +55,11 @@ class Feed(Protocol):
     def unfinished(self, jobs: Jobs) -> Sequence[Job]:
         """Return those of a worker's jobs that were not reported as ended."""
 
-    def take_back(self, jobs: Jobs) -> None:
-        """Take back a worker's jobs; those that have not ended are queued again."""
+    def returned(self, jobs: Jobs) -> None:
+        """A worker is done with its jobs: queue those that have not ended."""
 
     def lost(self, jobs: Jobs) -> None:
-        """Take back the jobs of a worker that has died; those that have not ended are queued again, one at a time."""
+        """A worker has died: queue those of its jobs that have not ended, one at a time."""
 
 
 class GridFeed:
@@ -115,8 +120,8 @@ class GridFeed:
         """Return those of a worker's jobs that were not reported as ended."""
         return [job for job in jobs if job not in self._ended]
 
-    def take_back(self, jobs: Jobs) -> None:
-        """Queue those of a worker's jobs that did not start, or of which an attempt failed."""
+    def returned(self, jobs: Jobs) -> None:
+        """Queue those of a worker's jobs that it never began, or of which an attempt failed."""
         self._queue(self._forget(jobs))
 
     def lost(self, jobs: Jobs) -> None:

@@ -100,12 +100,12 @@ class Relay:
         self._display.started(job)
         self._under_way.started(job)
 
-    def take_back(self, jobs: Jobs) -> None:
-        """Take back a worker's jobs: those that have not ended are queued again, and no worker computes them."""
+    def returned(self, jobs: Jobs) -> None:
+        """A worker is done with its jobs: those that have not ended are queued again, and no worker computes them."""
         for job in self._feed.unfinished(jobs):
             self._display.taken_back(job)
             self._under_way.taken_back(job)
-        self._feed.take_back(jobs)
+        self._feed.returned(jobs)
 
     def pass_on(self, jobs: Jobs, reports: Sequence[tuple[int, WorkerReport]]) -> list[tuple[Job, Begun | Report]]:
         """Pass on the reports of a step of a worker.
@@ -191,4 +191,4 @@ class Relay:
 
 
 RunFed = Callable[[Feed, Relay], None]
-"""Runs the jobs of a feed, until there are no more, a batch is done, or the user interrupts it."""
+"""Runs jobs of a feed. It may return before the feed is finished, and is then called again; see `driver.run_feeds`."""

@@ -53,7 +53,10 @@ class Retries:
         self._started_at: dict[str, Any] = {}
 
     def after(self, job: Job, failure: AttemptFailed) -> Retrying | Failed:
-        """Return how a job goes on after an attempt has failed; a run that has failed is recorded."""
+        """Return how a job goes on after an attempt has failed; a run that has failed is recorded.
+
+        A feed queues a job that is retried once its worker returns it, see `Feed`.
+        """
         run_id = job.run_id
         self._failures[run_id] += 1
         if "started_at" in failure.facts:

@@ -60,10 +60,21 @@ class _RunningTrial:
 class SearchFeed:
     """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
 
-    A trial is one job per seed. With pruning, jobs pause at the tasks of pruning
-    decisions; a trial that is kept gets jobs up to the next decision, which resume from checkpoints. Runs that are
-    finished in the store are not repeated. Two trials with equal parameters are not computed at the same time: the
-    second one waits and then finds its runs in the store.
+    A trial is one run per seed and split, each a job. With pruning, a job pauses at the next pruning decision; if the
+    trial is kept, another job of the same run resumes from its checkpoint. The life of a trial:
+
+    ===========  ============================================================================  =========================
+    it is        while                                                                         then
+    ===========  ============================================================================  =========================
+    accepted     its runs are made from its parameters; parameters that do not go together     blocked, started, or over
+                 end it
+    blocked      another trial computes one of its runs, which it then finds in the store      started
+    started      runs that the store has are counted; a failed one ends it                     queued, or over
+    queued       jobs wait for a worker; later they are under way (`_jobs`)                    decided, once all ended
+    decided      if jobs have paused, the pruner decides; if all runs are finished, it is      queued, or over
+                 complete; if a result could not be stored, the next launch continues it
+    over         jobs that workers still have are left out when they end
+    ===========  ============================================================================  =========================
 
     Args:
         space: the search space.
@@ -106,7 +117,7 @@ class SearchFeed:
         """Take over the trials that an earlier driver left running; an error ends the search."""
         try:
             for trial in self._study.running():
-                self._begin(trial)
+                self._accept(trial)
         except _STORING as error:
             self.error = one_line(error)
 
@@ -147,7 +158,7 @@ class SearchFeed:
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a job; jobs that are still running are ignored."""
         try:
-            self._ended(job, report)
+            self._job_ended(job, report)
         except _STORING as error:
             self.error = self.error or one_line(error)
 
@@ -155,20 +166,20 @@ class SearchFeed:
         """Return a worker's job unless it was reported as ended."""
         return [job for job in jobs if job in self._jobs]
 
-    def take_back(self, jobs: Jobs) -> None:
+    def returned(self, jobs: Jobs) -> None:
         """Take back a worker's job; one that was not reported as ended is queued again."""
         (job,) = jobs
         trial = self._jobs.pop(job, None)
         if trial is not None:
             trial.under_way -= 1
             if trial.over:
-                self._leave(trial, job)
+                self._leave_out(trial, job)
             else:
                 trial.queued.insert(0, job)
 
     def lost(self, jobs: Jobs) -> None:
         """Take back the job of a worker that has died."""
-        self.take_back(jobs)
+        self.returned(jobs)
 
     def _next_job(self, places: int) -> Job | None:
         while True:
@@ -182,7 +193,7 @@ class SearchFeed:
                 continue
             if not self._has_place(places) or not self._study.to_ask:
                 return None
-            self._begin(self._study.ask())
+            self._accept(self._study.ask())
 
     def _has_place(self, places: int) -> bool:
         """Return whether another trial may be suggested now.
@@ -207,7 +218,8 @@ class SearchFeed:
         of_trials = {run_id for trial in self._trials for run_id in trial.runs}
         return of_trials | {job.run_id for job in self._jobs}
 
-    def _begin(self, trial: Trial) -> None:
+    def _accept(self, trial: Trial) -> None:
+        """Make the runs of a trial that was suggested, or left by an earlier driver; start it unless it is blocked."""
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
             configs = [base.replace(**replicate) for replicate in self._space.replicates()]
@@ -226,6 +238,7 @@ class SearchFeed:
             self._start(trial, runs)
 
     def _start(self, suggested: Trial, runs: dict[str, RunConfig]) -> None:
+        """Start a trial: count the runs that the store has, and queue the others."""
         statuses = self._store.statuses()
         pruner = self._search.pruner
         reported = suggested.tasks_reported
@@ -239,13 +252,13 @@ class SearchFeed:
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
         if failed and not self._retry_failed:
-            self._fail(trial, f"run {failed[0]} has failed before")
+            self._end_failed(trial, f"run {failed[0]} has failed before")
             return
         pruned_after = suggested.unfinished_pruning()
         if pruned_after is None:
-            self._go_on(trial)
+            self._queue_next_jobs(trial)
         else:
-            self._prune(trial, pruned_after)
+            self._end_pruned(trial, pruned_after)
 
     def _jobs_of(self, trial: _RunningTrial, run_ids: Collection[str]) -> list[Job]:
         """Return the jobs of some runs of a trial, in its order."""
@@ -257,28 +270,29 @@ class SearchFeed:
                 jobs.append(Job(run_id, config, name=name))
         return jobs
 
-    def _go_on(self, trial: _RunningTrial) -> None:
+    def _queue_next_jobs(self, trial: _RunningTrial) -> None:
         """Queue the trial's next jobs, or set its values if all its runs are finished."""
         pending = self._jobs_of(trial, trial.runs.keys() - trial.finished)
         if not pending:
-            self._complete(trial)
+            self._end_complete(trial)
             return
         trial.until = next(trial.rungs, None)
         trial.so_far = {}
         trial.queued = [replace(job, until=trial.until) for job in pending]
 
-    def _ended(self, job: Job, report: Report) -> None:
+    def _job_ended(self, job: Job, report: Report) -> None:
+        """Count a job that ended, if the report says so; once all jobs of its trial have, decide how that goes on."""
         if not ends(report):
             return
         trial = self._jobs.pop(job)
         trial.under_way -= 1
         if trial.over:
             if isinstance(report, Paused):
-                self._leave(trial, job)
+                self._leave_out(trial, job)
         elif isinstance(report, Failed):
             self._store.flush()  # if this fails, the trial stays under way
             trial.counted.add(job.run_id)
-            self._fail(trial, f"run {job.run_id} has failed")
+            self._end_failed(trial, f"run {job.run_id} has failed")
         else:
             self._record(trial, job, report)
             if not (trial.queued or trial.under_way):
@@ -299,31 +313,41 @@ class SearchFeed:
     def _decide(self, trial: _RunningTrial) -> None:
         """Decide how a trial goes on whose jobs have all ended."""
         if trial.unrecorded:
-            self._drop(trial)  # it stays running in the study, and the next launch continues it
+            self._forget(trial)  # it stays running in the study, and the next launch continues it
         elif trial.until is None or trial.finished.issuperset(trial.runs):
-            self._go_on(trial)
+            self._queue_next_jobs(trial)
         else:
-            self._prune_or_go_on(trial, trial.until)
+            self._decide_on_pruning(trial, trial.until)
 
-    def _prune_or_go_on(self, trial: _RunningTrial, tasks: int) -> None:
+    def _decide_on_pruning(self, trial: _RunningTrial, tasks: int) -> None:
         """Compare a trial that has paused after some tasks with the others."""
         so_far = trial.so_far | self._after(tasks, trial.finished)
         if trial.in_study.prune(fmean(so_far.values()), tasks):
-            self._prune(trial, tasks)
+            self._end_pruned(trial, tasks)
         else:
-            self._go_on(trial)
+            self._queue_next_jobs(trial)
 
-    def _prune(self, trial: _RunningTrial, tasks: int) -> None:
-        self._study.tell(trial.in_study, "pruned")
-        self._end(trial, f"pruned after {several(tasks, 'task')}")
+    @property
+    def _measure(self) -> str:
+        """The measure for pruning decisions: the only objective."""
+        return next(iter(self._space.objectives))
 
-    def _complete(self, trial: _RunningTrial) -> None:
+    def _after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
+        """Return the mean of R[k][j] over j <= k of finished runs, for k = `tasks`."""
+        if not run_ids:
+            return {}
+        rows = self._store.read("r_matrix", sorted(run_ids))
+        rows = rows[(rows["split"] == "validation") & (rows["trained_on"] == tasks) & (rows["evaluated_on"] <= tasks)]
+        return {str(run_id): fmean(group[self._measure]) for run_id, group in rows.groupby("run_id")}
+
+    def _end_complete(self, trial: _RunningTrial) -> None:
+        """End a trial whose runs are all finished, with the mean of each objective."""
         rows = self._store.read("runs", list(trial.runs))
         values = []
         for column in self._space.objectives:
             numbers = [float(value) for value in rows[column]]
             if len(numbers) < len(trial.runs) or not all(map(isfinite, numbers)):
-                self._fail(trial, f"{column} is not defined in all of its runs")
+                self._end_failed(trial, f"{column} is not defined in all of its runs")
                 return
             values.append(fmean(numbers))
         if self._search.pruner:
@@ -343,39 +367,32 @@ class SearchFeed:
             if rung > reported and (matrix["trained_on"] == rung).any():
                 trial.in_study.report(fmean(self._after(rung, set(trial.runs)).values()), rung)
 
-    @property
-    def _measure(self) -> str:
-        """The measure for pruning decisions: the only objective."""
-        return next(iter(self._space.objectives))
+    def _end_pruned(self, trial: _RunningTrial, tasks: int) -> None:
+        self._study.tell(trial.in_study, "pruned")
+        self._end(trial, f"pruned after {several(tasks, 'task')}")
 
-    def _after(self, tasks: int, run_ids: set[str]) -> dict[str, float]:
-        """Return the mean of R[k][j] over j <= k of finished runs, for k = `tasks`."""
-        if not run_ids:
-            return {}
-        rows = self._store.read("r_matrix", sorted(run_ids))
-        rows = rows[(rows["split"] == "validation") & (rows["trained_on"] == tasks) & (rows["evaluated_on"] <= tasks)]
-        return {str(run_id): fmean(group[self._measure]) for run_id, group in rows.groupby("run_id")}
-
-    def _fail(self, trial: _RunningTrial, error: str) -> None:
+    def _end_failed(self, trial: _RunningTrial, error: str) -> None:
         self._study.tell(trial.in_study, "failed", error=error)
         self._end(trial, f"failed: {error}")
 
     def _end(self, trial: _RunningTrial, how: str, *, best: bool = False) -> None:
+        """Show how a trial ended, and leave out its runs that have not ended and that no worker has."""
         under_way = {job.run_id for job, owner in self._jobs.items() if owner is trial}
         left_out = trial.runs.keys() - trial.counted - under_way
         text = f"trial {trial.in_study.number} {how} ({in_words(trial.in_study.labels)})"
         self._display.trial_ended(text, left_out, best=best)
         self.left_out += [LeftOut(run_id, trial.runs[run_id]) for run_id in left_out]
-        self._drop(trial)
+        self._forget(trial)
 
-    def _leave(self, trial: _RunningTrial, job: Job) -> None:
+    def _forget(self, trial: _RunningTrial) -> None:
+        """Compute no more jobs of a trial, whether it has ended in the study or is left for another launch."""
+        trial.over = True
+        trial.queued = []
+        self._trials.remove(trial)
+
+    def _leave_out(self, trial: _RunningTrial, job: Job) -> None:
         """Count a run that was under way when its trial ended, and now goes on no further."""
         if job.run_id not in trial.counted:
             trial.counted.add(job.run_id)
             self._display.left_out([job.run_id])
             self.left_out.append(LeftOut(job.run_id, job.config))
-
-    def _drop(self, trial: _RunningTrial) -> None:
-        trial.over = True
-        trial.queued = []
-        self._trials.remove(trial)

@@ -90,7 +90,7 @@ def work(feed: GridFeed, workers: int, seconds: Callable[[Job], float], most: fl
         worked.end, _, worker, jobs, done = heapq.heappop(running)
         for job in done:
             feed.report(job, Finished({"auc": 0.8}, seconds(job)))
-        feed.take_back(jobs)
+        feed.returned(jobs)
         worked.jobs.append(jobs)
         heapq.heappush(free, (worked.end, worker))
         free = [(max(since, worked.end), one) for since, one in free]
@@ -126,7 +126,7 @@ def test_a_worker_gets_fewer_of_the_runs_that_are_known_to_take_longer() -> None
     for seconds in (0.1, 20.0):
         jobs = feed.next_jobs(2)
         feed.report(jobs[0], Finished({"auc": 0.8}, seconds))
-        feed.take_back(jobs)
+        feed.returned(jobs)
     jobs = feed.next_jobs(2)  # at most an eighth of the 100 that are left, whose mean is 10.05 s
     assert [job.config.mc_samples for job in jobs] == [200] * 6
 
@@ -138,7 +138,7 @@ def test_no_more_trials_are_out_than_there_are_places() -> None:
     assert feed.next_jobs(2) is None
     for job in first:
         feed.report(job, Finished({"auc": 0.8}, 2.0))
-    feed.take_back(first)
+    feed.returned(first)
     jobs = feed.next_jobs(2)
     assert [job.config.seed for job in jobs] == [2, 3, 4, 5]  # an eighth of the 38 that are left
     growing = GridFeed([run(number) for number in range(40)], may_grow=True)
@@ -161,7 +161,7 @@ def test_a_run_that_kills_its_worker_fails_and_no_other_of_its_job(store: RunSto
         for job in jobs:
             feed.report(job, Finished({"auc": 0.8}, 1.0))
             done.add(job.run_id)
-        feed.take_back(jobs)
+        feed.returned(jobs)
     assert deaths == 3
     assert sizes == [9, 1, 1]
     assert [report for run_id, report in said.reports if run_id == bad.run_id] == [Retrying(), Retrying(), Failed()]
@@ -191,14 +191,14 @@ def test_exceptions_and_deaths_of_workers_count_as_attempts_of_one_run(store: Ru
     while (jobs := feed.next_jobs(1)) is not None:
         if job not in jobs:
             relay.pass_on(jobs, [(0, Computed({}, None, {"auc": 0.8}, 1.0))])
-            feed.take_back(jobs)
+            feed.returned(jobs)
             continue
         attempts += 1
         if attempts == 2:
             relay.lost(jobs, AttemptFailed("killed", "killed"))
         else:
             relay.pass_on(jobs, [(0, raised)])
-            feed.take_back(jobs)
+            feed.returned(jobs)
     assert attempts == 3
     assert feed.finished
     assert [report for run_id, report in said.reports if run_id == job.run_id] == [Retrying(), Retrying(), Failed()]
@@ -237,7 +237,7 @@ def test_a_job_that_raised_leaves_the_others_of_its_worker_alone(store: RunStore
     first = feed.next_jobs(1)
     assert first is not None
     relay.pass_on(first, [(0, Computed({}, None, {"auc": 0.8}, 1.0))])
-    feed.take_back(first)
+    feed.returned(first)
     several = feed.next_jobs(1)
     assert several is not None
     assert len(several) > 2
@@ -246,11 +246,11 @@ def test_a_job_that_raised_leaves_the_others_of_its_worker_alone(store: RunStore
         sent += [(index, Begun()), (index, Computed({}, None, {"auc": 0.8}, 1.0))]
     passed_on = relay.pass_on(several, sent)
     assert passed_on[0] == (several[0], Retrying())
-    feed.take_back(several)
+    feed.returned(several)
     left: list[Job] = []
     while (more := feed.next_jobs(1)) is not None:
         left += more
         relay.pass_on(more, [(index, Computed({}, None, {"auc": 0.8}, 1.0)) for index in range(len(more))])
-        feed.take_back(more)
+        feed.returned(more)
     assert several[0] in left
     assert not set(several[1:]) & set(left)
