@@ -90,7 +90,8 @@ def command() -> None:
 def plan_command(request: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
     """Count finished, pending and failed runs and estimate the cost. Nothing is started.
 
-    Patient splits of prepared data that are not solved yet are solved and cached with the data.
+    Patient splits of prepared data that are not solved yet are solved and cached with the data. Of declared data that
+    are not prepared, the table is read and its columns are checked.
     """
     from clops_sweep.execution.jobs import Resources
 

@@ -18,7 +18,7 @@ from clops_sweep.cli.search import (
     tuned_as_data,
     tuned_rows,
 )
-from clops_sweep.cli.task_counts import check_files, say_tasks, tasks_as_data, unchecked
+from clops_sweep.cli.task_counts import say_tasks, tasks_as_data, unchecked
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.errors import DamagedStore, listed, several
 from clops_sweep.execution.fit import check_fit
@@ -28,6 +28,7 @@ from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import KEPT_IF_EQUAL, changes, runs_of_earlier_editions
+from clops_sweep.planning.declared_tables import NeededColumns, check_declared
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State
@@ -122,7 +123,8 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     held = memories(state.resolved)
     before = _pretraining(state, resources)
     tables = task_tables(state.resolved.selection.configs, request.data)
-    check_files(tables, request.data)
+    needed = [NeededColumns(table.dataset, table.domain, table.stratify) for table in tables if table.rows is None]
+    check_declared(needed, request.data)
     if as_json:
         extra = {
             "tasks": tasks_as_data(tables),

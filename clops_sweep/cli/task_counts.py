@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.plain_table import TERMINAL, print_table
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.freshness import prepared_for
 from clops_sweep.data.prepared.manifest import MANIFEST
 from clops_sweep.data.prepared.prepared_folder import prepared_set
-from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import listed, several, shown
 
@@ -81,18 +79,6 @@ def _to_check(tables: Iterable[TaskTable]) -> list[str]:
         if table.split is not None:
             parts.append(f"{fold_of(table.split)[1]} folds")
     return list(dict.fromkeys(parts))
-
-
-def check_files(tables: Iterable[TaskTable], data: PreparedData) -> None:
-    """Check that the files of declared data sets that are not prepared exist.
-
-    Raises:
-        AbsentData: a file is missing.
-    """
-    for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
-        is_prepared = prepared_set(name, data.root, data.source) is not None
-        if DATASETS.declared(name) is not None and not is_prepared:
-            data_set(name).look(data.source)
 
 
 def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:

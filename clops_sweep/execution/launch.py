@@ -27,6 +27,7 @@ from clops_sweep.execution.cluster.start_check import check_resources
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
 from clops_sweep.planning.changes import changes, check_computed_again
+from clops_sweep.planning.declared_tables import NeededColumns, check_declared
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import PlannedRun
@@ -215,6 +216,8 @@ class _Launch:
         asked.store.check_writable()
         keys = list(dict.fromkeys(config.data_key for config in configs))
         is_prepared = None not in map(asked.data.data_hash, keys)
+        if not is_prepared:
+            check_declared(map(NeededColumns.of, configs), asked.data)
         asked.data.prepare(keys)
         if not is_prepared:
             state = state.again()

@@ -16,6 +16,7 @@ from clops_sweep.data.declared.clocks import two_ways_to_read
 from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, named_columns, require_no_columns
 from clops_sweep.data.declared.intervals import require_durations
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
+from clops_sweep.data.declared.table_alone import stop_at_table
 from clops_sweep.data.declared.text_table import TextOptions
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
@@ -264,6 +265,7 @@ class Recordings:
         windowing = checks.windowing(
             window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
         )
+        stop_at_table(folder, fields)
         return recordings_in_files(*wfdb_files(folder, fields, channels, windowing), date_format)
 
     @classmethod
@@ -343,6 +345,7 @@ class Recordings:
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
         rate = checks.positive("sampling_rate", sampling_rate)
         samples = SignalFields(channels, checks.units(units), rate, gain)
+        stop_at_table(folder, fields)
         return recordings_in_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing), date_format)
 
     @classmethod
@@ -476,6 +479,7 @@ class Recordings:
         text = TextOptions(skip_lines, delimiter, decimal)
         if read is not None:
             _require_no_other_reader(gain, {"delimiter": delimiter, "decimal": decimal, "skip_lines": skip_lines})
+        stop_at_table(folder, fields, recordings_have_more=read is not None)
         made = signal_files(folder, pattern, fields, signals, windowing, text, read, from_header=from_header)
         return recordings_in_files(*made, date_format)
 

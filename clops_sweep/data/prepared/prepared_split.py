@@ -189,14 +189,17 @@ def _stratified(prepared: PreparedSet, seed: int, stratify: str) -> NDArray[np.i
     return _of_frames(stratified_split(counts, seed), index)
 
 
+def require_column_to_stratify(dataset: str, stratify: str, domains: Collection[str]) -> None:
+    """Raise a UsageError unless a data set has the column of domains that `stratify` names."""
+    if stratify not in domains:
+        there = f"its columns are {listed(domains)}" if domains else "it has none; declare domains=..."
+        raise UsageError(f"dataset {dataset!r}: stratify = {stratify!r}: expected a column of its domains; {there}")
+
+
 def _column(prepared: PreparedSet, stratify: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return the code of each frame [n] in a column of domains, and the names of the codes."""
     domains = prepared.manifest.domains
-    if stratify not in domains:
-        there = f"its columns are {listed(domains)}" if domains else "it has none; declare domains=..."
-        raise UsageError(
-            f"dataset {prepared.manifest.name!r}: stratify = {stratify!r}: expected a column of its domains; {there}"
-        )
+    require_column_to_stratify(prepared.manifest.name, stratify, domains)
     return prepared.table.domain(stratify), domains[stratify]
 
 

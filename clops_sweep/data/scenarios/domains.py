@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,12 +35,7 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     """
     if domain == LEAD:
         return _by_lead(frames)
-    if domain not in frames.domains:
-        known = ", ".join([LEAD, *frames.domains])
-        where = f"domain may be {known}" if frames.domains else f"domain may be {known}{_or_declare(frames, domain)}"
-        raise UsageError(
-            f"domain_il: {frames.name!r} has no column {domain!r} of domains{nearest(domain, frames.domains)}; {where}"
-        )
+    require_domain(frames.name, domain, frames.domains)
     chosen, targets = reference_lead_of(frames), class_targets(frames)
     codes, names = frames.domains[domain]
     present = np.unique(codes[chosen])
@@ -48,9 +45,18 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     return ScenarioTasks(kind_of_labels(frames), tasks)
 
 
-def _or_declare(frames: FrameSet, column: str) -> str:
+def require_domain(dataset: str, domain: str, domains: Collection[str]) -> None:
+    """Raise a UsageError unless a data set has a column of domains."""
+    if domain in domains:
+        return
+    known = ", ".join([LEAD, *domains])
+    where = f"domain may be {known}{_or_declare(dataset, domain, domains)}"
+    raise UsageError(f"domain_il: {dataset!r} has no column {domain!r} of domains{nearest(domain, domains)}; {where}")
+
+
+def _or_declare(dataset: str, column: str, domains: Collection[str]) -> str:
     """Return how a declared data set gets a column of domains, for each way to declare one; empty if it has some."""
-    if frames.domains or DATASETS.packaged(frames.name) is not None:
+    if domains or DATASETS.packaged(dataset) is not None:
         return ""
     return (
         f"; for tasks by {column}, declare domains={{{column!r}: [...]}} with arrays, domains=[{column!r}], a column "
@@ -76,7 +82,7 @@ def _by_lead(frames: FrameSet) -> ScenarioTasks:
         )
     if lacks_leads(frames):
         lacking = f"domain_il needs recordings of several leads, which {frames.name!r} does not have"
-        raise UsageError(f"{lacking}{_or_declare(frames, _EXAMPLE)}")
+        raise UsageError(f"{lacking}{_or_declare(frames.name, _EXAMPLE, frames.domains)}")
     present = _leads(frames)
     targets = class_targets(frames)
     rank = {name: index for index, name in enumerate(_LEAD_ORDER)}

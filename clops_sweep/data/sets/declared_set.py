@@ -33,6 +33,7 @@ from clops_sweep.data.declared.placeholder_dates import placeholder_dates
 from clops_sweep.data.declared.portions import Columns, InMemory
 from clops_sweep.data.declared.recording_checks import UNKNOWN, is_number
 from clops_sweep.data.declared.recordings import Recordings
+from clops_sweep.data.declared.table_alone import READERS, TableAlone, table_alone
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import is_file, shorten
 from clops_sweep.data.files.units import of_each
@@ -45,6 +46,9 @@ from clops_sweep.data.shortcuts import marker_problem
 from clops_sweep.errors import AbsentData, UsageError, either, one_line, shown, user_code
 
 RULES: Final = Rules(version=6, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
+
+_JOINS: Final = "combine"
+"""The function whose data sets have domains of their own, the names of the sources."""
 
 _FEW: Final = 0.25
 """Largest share of people who may be in several domains by mistake."""
@@ -74,6 +78,28 @@ class DeclaredSet(DataSet):
     def look(self, data_root: Path | None) -> None:
         """Find the declared files."""
         self.tables(data_root)
+
+    def domains_of_table(self, data_root: Path | None) -> TableAlone | None:
+        """Return the domains that the declaration names, once its table is read; None if no reader of tables is called.
+
+        The function is called up to its first reader, which reads the table and no recording.
+
+        Raises:
+            UsageError: a file, the table or a column of it is missing, or the function raises an error before.
+        """
+        code = getattr(self._declared.member, "__code__", None)
+        names = set(getattr(code, "co_names", ()))
+        if names.isdisjoint(READERS) or _JOINS in names:
+            return None
+        self.look(data_root)
+        with table_alone() as asked:
+            try:
+                with user_code(partial(_raised, self._declared)):
+                    self._declared.member(self.root)
+            except UsageError as problem:
+                if asked.domains is None:
+                    raise self._refused(str(problem)) from None
+        return None if asked.domains is None else asked
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
         """Return the declared files."""
