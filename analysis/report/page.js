@@ -45,6 +45,20 @@ const enlarge = (target) => {
   if (phone.matches && target.closest?.(".scroll") && figure) figure.classList.toggle("enlarged");
 };
 addEventListener("click", ({ target }) => enlarge(target));
+// On a phone, a long table shows its first rows, as many as page.css says, and a button that shows all.
+const shorten = () => {
+  for (const table of document.querySelectorAll("figure > .scroll > table.sortable")) {
+    const box = table.parentElement, { length } = table.tBodies[0].rows;
+    if (box.dataset.rows || length <= (table.matches(".stacked") ? 5 : 12) + 1) continue; // one row more is no longer than the button
+    box.dataset.rows = length;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "rest", textContent: `Show all ${length} rows` });
+    button.addEventListener("click", () => box.classList.remove("short"));
+    box.classList.add("short");
+    box.after(button);
+  }
+};
+shorten();
+addEventListener("replaced", shorten);
 addEventListener("keydown", ({ key, target }) => { if (key === "Enter" && target.matches?.(".scroll")) enlarge(target); });
 addEventListener("scroll", ({ target }) => { if (target.matches?.(".scroll")) measure(target); }, { capture: true, passive: true });
 watch();
@@ -58,11 +72,27 @@ addEventListener("afterprint", () => { for (const details of unfolded) details.o
 // A link opens what it leads to: a configuration's runs, an experiment, and what these are folded into.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const inside = target?.querySelector(":scope > details.experiment");
+  const inside = target?.querySelector(":scope > :is(details.experiment, details.part)");
   if (inside) inside.open = true;
+  target?.closest(".short")?.classList.remove("short");
   for (let it = target?.closest("details"); it; it = it.parentElement.closest("details")) it.open = true;
   target?.scrollIntoView();
 };
+// On a phone, the parts of an update report below its verdicts are folded.
+const parts = document.querySelectorAll("details.part");
+const unfold = document.querySelector(".unfold");
+const foldParts = () => {
+  for (const part of parts) part.open = !phone.matches;
+  if (unfold) unfold.hidden = !phone.matches;
+};
+if (parts.length) {
+  phone.addEventListener("change", foldParts);
+  foldParts();
+  unfold?.addEventListener("click", () => {
+    for (const part of parts) part.open = true;
+    unfold.hidden = true;
+  });
+}
 addEventListener("hashchange", open);
 open();
 // A page that was moved with its store names the store where it is now.

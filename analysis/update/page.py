@@ -32,7 +32,7 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report).replace(" %", "\N{NO-BREAK SPACE}%")
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
-    content["of_criteria"] = _caption_of_criteria(report)
+    content |= {"of_criteria": _caption_of_criteria(report), "how_to_judge": _how_to_judge(report)}
     content["of_earlier"] = _caption_of_earlier(report)
     content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
@@ -153,6 +153,8 @@ _MOST_SETTINGS = 6
 _UNROUNDED = "Differences are those of unrounded values."
 _MOST_EARLIER = 12
 """Most tasks in the table of earlier tasks."""
+_MOST_COUNTS = 4
+"""Most columns of a table of counts that fit the screen of a phone side by side."""
 _MOST_TASKS = 8
 """Most tasks that have a column each in the table of test patients."""
 
@@ -332,7 +334,8 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     tables["classes"] = _table("classes", "Each class against the rest", _header(_CLASSES, report), classes)
     became = ("before \\ after", *report.became)
     tables["last_task"] = _last_task_table(report)
-    tables["became"] = _table("became", "What became what", became, _became_rows(report))
+    what_became = _table("became", "What became what", became, _became_rows(report))
+    tables["became"] = replace(what_became, stacked=len(became) > _MOST_COUNTS)
     for when in _WHEN:
         tables[f"confusion_{when}"] = _confusion_table(when, report.confusion[when])
     fixed = [_fixed_row(part) for part in report.classes]
@@ -477,7 +480,8 @@ def _counts_table(report: Findings) -> LinkedTable | None:
             cells.append(count_cell(units, text))
         rows.append(cells)
     header = ("of", *(f"{title} (new)" if title == last else title for title in titles))
-    return _table("counts", f"Test {report.unit}s", header, rows)
+    table = _table("counts", f"Test {report.unit}s", header, rows)
+    return replace(table, stacked=len(header) > _MOST_COUNTS)
 
 
 def _slices_table(report: Findings) -> LinkedTable:
@@ -492,14 +496,22 @@ def _caption_of_criteria(report: Findings) -> str:
     """Return the caption of the table of criteria; empty without any."""
     if not report.criteria:
         return ""
-    caption = f"{report.judged_on} The measured value decides, not its interval.".lstrip()
+    order = "Failed criteria come first, the one farthest from its limit at the top."
+    return f"{report.judged_on} {order}".lstrip()
+
+
+def _how_to_judge(report: Findings) -> str:
+    """Return how a criterion is judged, and what its marks mean; empty without criteria."""
+    if not report.criteria:
+        return ""
+    rule = "The measured value decides, not its interval."
     if any(decision.criterion == "max_calibration_error" for decision in report.criteria):
-        caption += " One exception: a calibration error fails only if its whole interval is above the limit."
+        rule += " One exception: a calibration error fails only if its whole interval is above the limit."
     return (
-        f"{caption} A verdict is certain if it is about at least {FEW_PEOPLE} {report.unit}s, and the whole interval "
+        f"{rule} A verdict is certain if it is about at least {FEW_PEOPLE} {report.unit}s, and the whole interval "
         f"is on one side of the limit. A criterion about fewer than {several(report.criteria[0].needed, report.unit)} "
-        "is not judged: it neither holds nor fails. Failed criteria come first, the one farthest from its limit at the "
-        "top. Marks: check, holds; cross, fails; question mark, not judged; filled, certain; an outline, not certain."
+        "is not judged: it neither holds nor fails. Marks: check, holds; cross, fails; question mark, not judged; "
+        "filled, certain; an outline, not certain."
     )
 
 
@@ -564,7 +576,8 @@ def _confusion_table(when: str, matrix: Matrix) -> LinkedTable | None:
         return None
     names = next(iter(matrix.values()))
     rows = [_count_row(truth, counts) for truth, counts in matrix.items()]
-    return _table(f"confusion-{when}", f"Confusion matrix {when}", ("true \\ decided", *names), rows)
+    table = _table(f"confusion-{when}", f"Confusion matrix {when}", ("true \\ decided", *names), rows)
+    return replace(table, stacked=len(table.header) > _MOST_COUNTS)
 
 
 def _slice_row(part: Slice, report: Findings) -> Cells:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pypdf
 import pytest
 from click.testing import CliRunner, Result
 
@@ -43,6 +47,7 @@ def folded(data_root):
         groups={"sex": [("f", "m")[person // 3 % 2] for person in PEOPLE]},
     )
 """
+LIMITS = Criteria(max_flips=0.5, min_new_accuracy=0.5)
 FOLDS = ("fold:1/3", "fold:2/3", "fold:3/3")
 
 
@@ -104,7 +109,7 @@ def test_pooled_folds_are_those_of_a_recomputation(made: tuple[Path, list[str]])
         ids[1],
         folds=True,
         groups=["sex"],
-        criteria=Criteria(max_flips=0.5, min_new_accuracy=0.5),
+        criteria=LIMITS,
         prepared_root=folder / "prepared",
     )
     table = pooled(folder, ids)
@@ -425,3 +430,48 @@ def test_verdicts_fit_the_screen(made: tuple[Path, list[str]], tmp_path: Path, c
     assert max(chromium.run(wide)) <= 2
     assert chromium.run("document.documentElement.scrollWidth") <= width
     chromium.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_on_a_phone_parts_and_long_tables_are_folded_and_paper_has_all(
+    made: tuple[Path, list[str]], chromium: Any, tmp_path: Path
+) -> None:
+    """The page was 30 screens long, of which the verdicts are two."""
+    folder, (*ids, _) = made
+    report = update_report(
+        folder / "results", ids[1], folds=True, groups=["sex"], criteria=LIMITS, prepared_root=folder / "prepared"
+    )
+    page = tmp_path / "page.html"
+    page.write_text(report.html())
+    rows = "document.querySelectorAll('#slices tbody tr')"
+    shown = f"[...{rows}].filter(it => it.checkVisibility()).length"
+    folded = "document.querySelectorAll('details.part:not([open])').length"
+    chromium.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    try:
+        chromium.open(page.as_uri())
+        height = chromium.run("document.documentElement.scrollHeight")
+        assert chromium.run(f"{folded} === document.querySelectorAll('details.part').length")
+        assert chromium.run("document.getElementById('decisions').checkVisibility()"), "the verdicts are not folded"
+        paper = chromium.call("Page.printToPDF", displayHeaderFooter=False)["data"]
+        assert chromium.run("document.documentElement.scrollHeight") == height, "folded again after printing"
+        chromium.run("location.hash = 'subgroups'; new Promise(done => requestAnimationFrame(done))")
+        assert chromium.run("document.querySelector('#subgroups > details').open"), "a link opens its part"
+        assert chromium.run(shown) == 5 < len(report.flips)
+        chromium.run("document.querySelector('#slices .rest').click()")
+        assert chromium.run(shown) == len(report.flips)
+        chromium.run("document.querySelector('.unfold button').click()")
+        assert chromium.run(folded) == 0
+        assert chromium.run("document.documentElement.scrollHeight") > 3 * height
+        assert chromium.run("document.documentElement.scrollWidth") <= 390
+    finally:
+        chromium.call("Emulation.clearDeviceMetricsOverride")
+        chromium.open("about:blank")
+        chromium.events.clear()
+    reader = pypdf.PdfReader(io.BytesIO(base64.b64decode(paper)))
+    words = unicodedata.normalize(
+        "NFKC", " ".join(page.extract_text() for page in reader.pages)
+    )  # ff may be one letter
+    for person in report.people:
+        assert person.pseudonym in words
+    for text in ("How to reproduce", "prepared by", "A verdict is certain if", "Sensitivity at a specificity"):
+        assert text in " ".join(words.split())
+    assert "Show all" not in words
