@@ -5,6 +5,7 @@ from .analysis.update.report import UpdateReport as UpdateReport
 from .api import (
     claims as claims,
     delete as delete,
+    differences as differences,
     encode as encode,
     load_model as load_model,
     merge as merge,

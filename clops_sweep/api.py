@@ -209,6 +209,46 @@ def scores(
 
 @named_arguments
 @speaking_python()
+def differences(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+) -> pd.DataFrame:
+    """Return the paired differences between the configurations of a search space, with intervals and p-values.
+
+    They are those of its report: two configurations are compared on the patient splits, folds or seeds that both have.
+    Of up to twelve configurations, all pairs are compared; of more, each with the first one or with fine-tuning.
+
+    Example:
+        >>> table = differences(space, "results")
+        >>> table[["configuration", "baseline", "difference", "low", "high", "p_holm"]].to_csv("differences.csv")
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metric: a column of `runs`; by default the headline metrics, of test people.
+
+    Returns:
+        A row for each pair and metric. `difference` is the mean of `configuration` minus `baseline` over n units
+        (`unit`). `p` is two-sided, of the t-test that is corrected for splits that share people; `p_holm` is corrected
+        by Holm over all pairs of the table in this metric, and `low` and `high` bound the interval of the coverage
+        `level` at which Holm tests the pair: it excludes 0 exactly if `p_holm` is below 0.05. They are NaN below 3
+        units. `search_space` is the name of the search space or, for pairs of strategies of several search spaces, the
+        data set and scenario.
+
+    Raises:
+        UsageError: the space or store does not exist, or no run has the metric.
+    """
+    from clops_sweep.analysis.report.differences import differences_of
+    from clops_sweep.planning.state import State
+
+    store = _existing(results)
+    request = Request(Selection.of(space), _data(store, None, None), store)
+    return differences_of(State.of(request), metric)
+
+
+@named_arguments
+@speaking_python()
 def claims(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
     results: str | PathLike[str] = "results",

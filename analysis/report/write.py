@@ -9,7 +9,6 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, listed, one_line, option, shown
@@ -21,7 +20,6 @@ from clops_sweep.store.launch_folders import prepared_root_to_name
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
-from ..as_stored import stored_experiments
 from ..claims.history import verdicts_by_file
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, computed_on, headline_of
@@ -32,27 +30,25 @@ from ..editions import Present
 from ..figures.best_figure import draw_best
 from ..figures.frames import Frames
 from ..formats import plural
-from ..leading import is_choice, names_of_tuned, what_was_tuned, with_leading_scores
+from ..leading import is_choice, what_was_tuned
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
 from ..statistics import MIN_UNITS
 from ..tables.best import (
     Best,
     Failing,
-    best_of_page,
     best_sentences,
     best_text,
-    corrected_with,
     failing_configurations,
 )
 from ..tables.by_task import by_task_text, forgetting_text, scores_by_task
-from ..tables.comparisons import Comparisons
-from ..tables.strategies import StrategyComparison, compare_strategies
+from ..tables.strategies import compare_strategies
 from ..tables.tuning import TunedMethod, budgets_of, tuning_text
 from .best_means import best_means
 from .claims_section import claims_in_words, claims_section
 from .marks import DRAWN_FROM, MARKER, OF_FILES
 from .page import LinkedTable, Section, free_name, no_links, render_page
+from .page_comparisons import compared_on_page, fine_tuning_elsewhere, judged_by_metrics
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import CountedFiles, SectionFiles, with_pictures
@@ -160,7 +156,8 @@ def write_report(
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     runs = store.read("runs")
     collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs, present)
-    judged = _judged([*(it for it, _ in collected), *experiments, *as_stored], tuned, metrics)
+    every = [*(it for it, _ in collected), *experiments, *as_stored]
+    judged = judged_by_metrics(every, (row.space for row in tuned), metrics)
     found: list[Found] = []
     for experiment, space, (_, record) in zip(judged, spaces, collected, strict=False):
         found.append((experiment, space, record))
@@ -173,7 +170,7 @@ def write_report(
     study = title or " ".join(it.experiment.name for it in planned[:1])
     files = CountedFiles(journal, file_name(study))
     drawn = [it for it in planned if not it.alone]
-    page_of = _compared(planned, compare_strategies(grids), grids, _fine_tuning(runs, shown))
+    page_of = compared_on_page(planned, compare_strategies(grids), grids, fine_tuning_elsewhere(runs, shown))
     names = [file_name(it.experiment.name) for it in drawn]
     overview = _overview(page_of.best, names, files)
     joint = _tuning_figures(tuned, found, [section.experiment.name for section in drawn])
@@ -356,50 +353,6 @@ def _is_of_a_report(folder: Path) -> bool:
     return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """The comparisons of a page, with p-values corrected together: by section, of strategies, of the best."""
-
-    sections: tuple[Comparisons, ...]
-    strategies: tuple[StrategyComparison, ...]
-    best: tuple[Best, ...]
-
-
-def _judged(
-    experiments: Sequence[Experiment], tuned: Sequence[TunedMethod], metrics: Sequence[str]
-) -> list[Experiment]:
-    """Return experiments judged by given metrics or, without any, by the scores that lead."""
-    if metrics:
-        return [experiment.judged_by(metrics) for experiment in experiments]
-    return with_leading_scores(experiments, names_of_tuned(experiments, (row.space for row in tuned)))
-
-
-def _compared(
-    planned: Sequence[PlannedSection],
-    strategies: Sequence[StrategyComparison],
-    grids: Sequence[Experiment],
-    elsewhere: Sequence[Experiment],
-) -> _Compared:
-    """Compare configurations of each section, strategies of several, and the best of reported runs with fine-tuning.
-
-    Args:
-        planned: the sections of the page, with those that are not drawn.
-        strategies: the comparisons of strategies.
-        grids: the experiments of the page without those of tuning, which may contain fine-tuning.
-        elsewhere: further experiments that may contain fine-tuning.
-    """
-    drawn = [section for section in planned if not section.alone]
-    best = best_of_page([section.experiment for section in planned], grids, elsewhere)
-    tables = [*(section.compared() for section in drawn), *(of_two.differences for of_two in strategies)]
-    best, together = corrected_with(best, tables)
-    of_strategies = zip(strategies, together[len(drawn) :], strict=True)
-    return _Compared(
-        tuple(together[: len(drawn)]),
-        tuple(replace(it, differences=differences) for it, differences in of_strategies),
-        tuple(best),
-    )
-
-
 def _best(
     planned: Sequence[PlannedSection],
     found: Sequence[Best],
@@ -516,17 +469,6 @@ def _intervals_in_words(found: Sequence[Best]) -> str:
         f"Means with 95 % intervals{over}, unadjusted. Small rings: single values, where there are fewer than "
         f"{MIN_UNITS}."
     )
-
-
-def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:
-    """Return the fine-tuning runs of the store on the data shown, from any search space but not from tuning alone."""
-    if runs.empty:
-        return []
-    hashes = {edition.data_hash for it in experiments for edition in it.shown}
-    tuning = {run_id for it in experiments if it.is_tuning for run_id in it.runs["run_id"]}
-    reported = {run_id for it in experiments if not it.is_tuning for run_id in it.runs["run_id"]}
-    of_data = (runs["strategy"] == "finetune") & runs["data_hash"].isin(hashes)
-    return stored_experiments(runs[of_data & ~runs["run_id"].isin(tuning - reported)])[0]
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:

@@ -112,16 +112,12 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     Raises:
         UsageError: no run has the metric, or folds and random splits are mixed in one search space.
     """
-    for sentence in runs_of_earlier_editions(state):
-        warnings.warn(sentence, stacklevel=2)
+    warn_of_left_aside(state)
     rows = []
-    for sentence in state.on_other_data:
-        warnings.warn(sentence, stacklevel=2)
     for experiment in leading_experiments(state):
         if experiment.is_tuning:
             continue
-        if replaced := replaced_in_words(experiment.replaced):
-            warnings.warn(f"search space {experiment.name!r}: {replaced}", stacklevel=2)
+        warn_of_replaced(experiment)
         judged = experiment if metric is None else experiment.judged_by([metric])
         columns = leading_columns(judged)
         shown = metric or (columns.results[0] if columns is not None else judged.headline[0])
@@ -130,6 +126,18 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
             if sentence := _undefined_in_words(judged, cell, shown):
                 warnings.warn(f"search space {experiment.name!r}: {sentence}", stacklevel=2)
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def warn_of_left_aside(state: State) -> None:
+    """Warn of runs and searches of another edition of the data, which are not those that are shown."""
+    for sentence in (*runs_of_earlier_editions(state), *state.on_other_data):
+        warnings.warn(sentence, stacklevel=3)
+
+
+def warn_of_replaced(experiment: Experiment) -> None:
+    """Warn of the runs of an experiment that are left aside, as of another edition of the data."""
+    if replaced := replaced_in_words(experiment.replaced):
+        warnings.warn(f"search space {experiment.name!r}: {replaced}", stacklevel=3)
 
 
 def _undefined_in_words(experiment: Experiment, cell: int, metric: str) -> str:

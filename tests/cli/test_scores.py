@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
-from clops_sweep import UsageError, read, scores, sweep
+from clops_sweep import UsageError, differences, read, scores, sweep, write_report
 from clops_sweep.cli.commands import command
 from clops_sweep.execution.outcome import Outcome
 from tests.data.declared_files import forget
@@ -36,6 +37,10 @@ BASE = RunConfig(dataset="worn", scenario="class_il_union", network="linear", ep
 METHODS = {"ER": {"strategy": "er", "replay_ratio": [0.5, 1]}, "fine-tuning": {"strategy": "finetune"}}
 """
 PLAIN = 'SPACE = SearchSpace("plain", BASE, {"strategy": ["finetune", "er"], "split_seed": range(3)}, seeds=[0, 1])\n'
+THREE_METHODS = """
+METHODS = ["finetune", "er", "joint"]
+SPACE = SearchSpace("three", BASE, {"strategy": METHODS, "split_seed": range(3)}, seeds=[0, 1])
+"""
 ON_OTHER_SPLITS = """
 TRIED = OptunaSearch(sampler="grid", methods=METHODS, tune_on=TuneOn(splits=(100,)))
 SPACE = SearchSpace("tuned", BASE, {"split_seed": [0, 1]}, search=TRIED, seeds=[0])
@@ -117,6 +122,35 @@ def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> Non
     assert forgetting.set_index("configuration")["mean"].to_dict() == pytest.approx(expected)
     with pytest.raises(UsageError, match="metric 'aucc': not known"):
         scores("own.py", "results", "aucc")
+
+
+def test_differences_are_those_of_the_report_and_of_a_corrected_t_test() -> None:
+    launched(THREE_METHODS)
+    table = differences("own.py", "results", "test_balanced_accuracy")
+    runs = read("results", "runs")
+    by_split = runs.pivot_table("test_balanced_accuracy", "split_seed", "strategy")
+    assert set(zip(table["configuration"], table["baseline"], strict=True)) == {
+        ("er", "finetune"), ("joint", "finetune"), ("joint", "er")
+    }  # fmt: skip
+    for row in table.to_dict("records"):
+        of_splits = by_split[row["configuration"]] - by_split[row["baseline"]]
+        assert row["difference"] == pytest.approx(of_splits.mean())
+        # Nadeau and Bengio 2003: a fifth of the people is tested, three fifths train.
+        error = (of_splits.var(ddof=1) * (1 / 3 + (6 / 30) / (18 / 30))) ** 0.5
+        t = of_splits.mean() / error
+        assert row["p"] == pytest.approx(2 * stats.t.sf(abs(t), df=2))
+        half = stats.t.ppf(0.5 + row["level"] / 2, df=2) * error
+        assert (row["low"], row["high"]) == pytest.approx((of_splits.mean() - half, of_splits.mean() + half))
+        assert (row["n"], row["unit"]) == (3, "patient splits")
+    ordered = table.sort_values("p")
+    steps = (ordered["p"] * [3, 2, 1]).cummax().clip(upper=1)
+    assert ordered["p_holm"].tolist() == pytest.approx(steps.tolist())
+    report = write_report("own.py", "results", metrics="test_balanced_accuracy")
+    (file,) = report.index.parent.rglob("*differences*.csv")
+    written = pd.read_csv(file).set_index(["configuration", "baseline"]).sort_index()
+    ours = table.set_index(["configuration", "baseline"]).sort_index()
+    for column in ("low", "high", "p_holm"):
+        assert ours[column].tolist() == pytest.approx(written[f"test_balanced_accuracy_{column}"].tolist())
 
 
 def test_a_script_prints_the_best_configurations_and_where_the_results_are(
