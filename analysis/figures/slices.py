@@ -18,11 +18,15 @@ from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.search.records import StudyRecord
 
 from ..collect import label_text
+from ..drawing.labels import in_lines
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..metrics import metric_named
 
 MOST_PARAMETERS = 4
+_COLUMNS = 3
+"""Panels that are side by side on the page."""
+
 _DECADES = 1.5
 """Decades from which on a parameter without a declared range has a logarithmic axis."""
 
@@ -93,19 +97,42 @@ def draw_slices(record: Slices) -> Figure:
 
 @styled
 def draw_slices_of_methods(methods: Sequence[MethodSlices]) -> Figure:
-    """Draw a row per method with a panel per parameter, as `draw_slices` does, of the first objective on one scale."""
-    columns = max(len(method.slices.labels) for method in methods)
-    figure = new_figure(2.3 * columns + 0.8, 2.1 * len(methods) + 0.3)
-    grid = figure.subplots(len(methods), columns, squeeze=False, sharey=True)
-    for row, method in zip(grid, methods, strict=True):
-        record = method.slices
-        row[0].set_ylabel(metric_named(record.objectives[0]).plain)
-        row[0].set_title(method.title, fontsize=9, fontweight="normal", loc="left")
-        for axes, (name, labels) in zip(row, record.labels.items(), strict=False):
-            _draw(axes, record, name, labels, record.values[:, 0])
-        for axes in row[len(record.labels) :]:
+    """Draw a panel per method and parameter, as `draw_slices` does, of the first objective on one scale.
+
+    The panels of a method are side by side; methods with few parameters share a row.
+    """
+    rows = _rows_of_methods(methods)
+    columns = max(_width(row) for row in rows)
+    figure = new_figure(2.3 * columns + 0.8, 2.1 * len(rows) + 0.3)
+    grid = figure.subplots(len(rows), columns, squeeze=False, sharey=True)
+    for of_row, row in zip(grid, rows, strict=True):
+        of_row[0].set_ylabel(metric_named(row[0].slices.objectives[0]).plain)
+        column = 0
+        for method in row:
+            record = method.slices
+            of_row[column].set_title(in_lines(method.title, 2.0, 9), fontsize=9, fontweight="normal", loc="left")
+            for name, labels in record.labels.items():
+                _draw(of_row[column], record, name, labels, record.values[:, 0])
+                column += 1
+        for axes in of_row[column:]:
             axes.set_axis_off()
     return figure
+
+
+def _rows_of_methods(methods: Sequence[MethodSlices]) -> list[list[MethodSlices]]:
+    """Return the methods of each row, in their order: as many as have `_COLUMNS` panels, at least one."""
+    rows: list[list[MethodSlices]] = []
+    for method in methods:
+        if rows and _width([*rows[-1], method]) <= _COLUMNS:
+            rows[-1].append(method)
+        else:
+            rows.append([method])
+    return rows
+
+
+def _width(methods: Sequence[MethodSlices]) -> int:
+    """Return the number of panels of some methods."""
+    return sum(len(method.slices.labels) for method in methods)
 
 
 def _draw(axes: Axes, record: Slices, name: str, labels: tuple[Any, ...], values: npt.NDArray[np.float64]) -> None:

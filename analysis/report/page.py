@@ -297,4 +297,4 @@ _LOADER = FileSystemLoader(Path(__file__).parents[1])
 _ENVIRONMENT = Environment(
     loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.filters |= {"table_rows": table_rows, "breakable": breakable}
+_ENVIRONMENT.filters |= {"table_rows": table_rows, "breakable": breakable, "as_command": as_command}

@@ -782,7 +782,8 @@ def test_the_last_section_has_commands_that_repeat_the_report(
     section = first.read_text().rpartition('<section id="reproduce">')[2]
     for said in (run_id, "2 of 3", "3 of 3", "seed 0, split_seed 0", "PyTorch", "hospital: "):
         assert said in section
-    lines = [unescape(line) for line in re.findall("<code>(.*?)</code>", section)]
+    shown = re.findall('<code class="command">(.*?)</code>', section)
+    lines = [unescape(re.sub("</?span>", "", line)) for line in shown]
     assert [shlex.split(line)[1] for line in lines] == ["data", "rerun", "update-report"]
     monkeypatch.chdir(tmp_path)  # commands work in any folder
     for line in lines:

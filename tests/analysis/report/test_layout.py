@@ -88,7 +88,8 @@ def test_commands_are_in_one_section_at_the_end() -> None:
     assert "<code" not in text.split("<main>")[0]
     last = text.rpartition("<section id=")[2]
     assert last.startswith('"reproduce">')
-    assert "<dt>Compute missing runs</dt><dd><code>clops-sweep &#39;my &lt;space&gt;.py&#39;</code></dd>" in last
+    words = "<span>clops-sweep</span> <span>&#39;my</span> <span>&lt;space&gt;.py&#39;</span>"
+    assert f'<dt>Compute missing runs</dt><dd><code class="command">{words}</code></dd>' in last
     assert "clops-sweep rerun ab12" in last
 
 

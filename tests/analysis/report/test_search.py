@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ from clops_sweep.analysis.figures.optimization_history import (
     draw_optimization_history,
     optimization_history,
 )
-from clops_sweep.analysis.figures.slices import draw_slices, slices
+from clops_sweep.analysis.figures.slices import MethodSlices, draw_slices, draw_slices_of_methods, slices
 from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.report.setup_table import Shown, setup_text
 from clops_sweep.analysis.report.write import write_report
@@ -182,6 +183,29 @@ def test_a_parameter_has_the_scale_of_its_range() -> None:
         found = slices(StudyRecord("s", {"auc": "maximize"}, of_study), {"rate": True, "width": False})
         scales = {axes.get_xlabel(): axes.get_xscale() for axes in draw_slices(found).axes}
         assert scales == {"rate": "log", "width": "linear", "listed": listed}
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [([1] * 6, [3, 3]), ([1, 1, 2, 1], [2, 3]), ([4, 1, 1], [4, 2]), ([2, 2], [2, 2])],
+)
+def test_slices_of_methods_share_rows_of_three_panels(counts: list[int], rows: list[int]) -> None:
+    """Six methods with one parameter each were a column that was six panels high."""
+    methods = []
+    for position, count in enumerate(counts):
+        labels = [{f"p{name}": value for name in range(count)} for value in (1, 2)]
+        trials = tuple(TrialRecord(at, "complete", it, (0.5 + at,)) for at, it in enumerate(labels))
+        methods.append(MethodSlices(f"m{position}", slices(StudyRecord("s", {"auc": "maximize"}, trials))))
+    figure = draw_slices_of_methods(methods)
+    as_png(figure)
+    drawn = [axes for axes in figure.axes if axes.axison]
+    heights = Counter(round(axes.get_position().y0, 2) for axes in drawn)
+    assert [heights[height] for height in sorted(heights, reverse=True)] == rows
+    assert len(drawn) == sum(counts)
+    titles = [axes.get_title(loc="left") for axes in drawn]
+    first_panels = np.cumsum([0, *counts[:-1]])
+    assert [titles[panel] for panel in first_panels] == [f"m{position}" for position in range(len(counts))]
+    assert titles.count("") == sum(counts) - len(counts)
 
 
 @pytest.mark.parametrize("rates", [(1.1e-3, 4.8e-3), (1e-3, 2e-3), (1e-5, 1e-1)])
