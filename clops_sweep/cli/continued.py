@@ -27,6 +27,8 @@ _NOT_TAKEN_OVER: Final = (
 """Settings that a continued run does not take over: a column divides its people, and it learns all tasks."""
 
 _PREDICTIONS: Final = "predictions"
+_ALL_RECORDINGS: Final = "all_recordings"
+"""The function of a file that continues a run, see `_TEXT`."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,11 @@ def continued_space(results: str, prefix: str, file: Path) -> ContinuedSpace:
         file=shlex.quote(str(file)),
         criteria="" if criteria is None else f" --criteria {shlex.quote(str(criteria_beside(file)))}",
         imports=_imports(text, declaration.function),
-        others=_others(row, source, declaration.names_beside()),
+        others=_others(row, source, declaration.names_beside(), declaration.is_continued),
         results=_literal(results),
-        old_table=declaration.table,
+        old_tables=_old_tables(declaration, source),
         patient=declaration.patient,
+        by_label=f"{declaration.label}, " if declaration.label else "",
         os="import os\n" if has_order else "",
         order=_ORDER.format(learned=_literals(learned), column=_literal(column)) if has_order else "",
         task_order=_TASK_ORDER.format(folder=declaration.folder) if has_order else "",
@@ -147,7 +150,7 @@ class _Declaration:
             for decorator in decorators:
                 if isinstance(decorator, ast.Call) and _is_constant(decorator.args, dataset):
                     assert isinstance(node, ast.FunctionDef)
-                    return cls(source, node, decorator, _call_with_table(node, dataset, file))
+                    return cls(source, node, decorator, _call_with_table(node, source, dataset, file))
         raise UsageError(f"--continue: {shorten(file)} has no function under @dataset({dataset!r}, ...)")
 
     def _written(self, node: ast.AST) -> str:
@@ -162,6 +165,17 @@ class _Declaration:
     def table(self) -> str:
         """The table, as the declaration writes it."""
         return self._written(_keywords(self.call)["table"])
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether `clops-sweep new --continue` wrote the file, so that its function `tables` has the tables."""
+        return _is_of_continued(self.call, self.source)
+
+    @property
+    def label(self) -> str:
+        """The column with the labels, as the declaration writes it; empty if it is not one column."""
+        label = _keywords(self.call).get("label")
+        return self._written(label) if label is not None and _is_text(label) else ""
 
     @property
     def patient(self) -> str:
@@ -198,7 +212,8 @@ class _Declaration:
                 names.append(node.name)
             elif isinstance(node, ast.Assign):
                 names += [target.id for target in node.targets if isinstance(target, ast.Name)]
-        return [name for name in names if name in used and name != self.function.name]
+        written_anew = {self.function.name, _ALL_RECORDINGS if self.is_continued else ""}
+        return [name for name in names if name in used - written_anew]
 
     def renamed(self, dataset: str, name: str) -> str:
         """Return the source of the function for a data set of another name, whose table has all recordings."""
@@ -259,12 +274,28 @@ def _keywords(call: ast.Call) -> dict[str, ast.expr]:
     return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
 
 
-def _call_with_table(function: ast.FunctionDef, dataset: str, file: Path) -> ast.Call:
+def _is_of_continued(call: ast.Call, source: str) -> bool:
+    """Return whether a call reads the recordings of several tables, in a file as `_TEXT` writes it."""
+    table = _keywords(call).get("table")
+    is_call = isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == _ALL_RECORDINGS
+    functions = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    return is_call and functions >= {_ALL_RECORDINGS, "tables"}
+
+
+def _old_tables(declaration: _Declaration, file: Path) -> str:
+    """Return the lines that read the tables of the run, and the function that reads one."""
+    if declaration.is_continued:
+        return _OF_CONTINUED.format(module=file.stem)
+    return _OF_ONE_TABLE.format(table=declaration.table)
+
+
+def _call_with_table(function: ast.FunctionDef, source: str, dataset: str, file: Path) -> ast.Call:
     """Return the call of `Recordings.from_...` with a folder, a table and a column of patients."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and node.args:
             keywords = _keywords(node)
-            if all(_is_text(keywords.get(name)) for name in ("table", "patient")):
+            has_table = _is_text(keywords.get("table")) or _is_of_continued(node, source)
+            if has_table and _is_text(keywords.get("patient")):
                 return node
     raise UsageError(
         f"--continue: dataset {dataset!r} in {shorten(file)} is not read from a folder with the names of table= and "
@@ -292,10 +323,12 @@ def _imports(source: str, function: ast.FunctionDef) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _others(row: Mapping[str, Any], file: Path, names: list[str]) -> str:
+def _others(row: Mapping[str, Any], file: Path, names: list[str], is_continued: bool) -> str:
     """Return the import of what the data set and the network use from the file of the run; empty without any."""
     text = f"from {file.stem} import {', '.join(names)}\n" if names else ""
-    if plugins := other_plugins(row):
+    if is_continued:
+        text += f"import {file.stem}\n"
+    elif plugins := other_plugins(row):
         text += f"import {file.stem}  # declares {listed(plugins)}\n"
     return text
 
@@ -344,6 +377,22 @@ def wards_in_order(folder):
 
 '''
 
+_OF_ONE_TABLE: Final = '''
+def tables(folder):
+    """Return the table of the run, and last that of the new recordings."""
+    parts = []
+    for table in ({table}, NEW):
+        parts.append(pd.read_csv(Path(folder, table), dtype=str, keep_default_na=False, sep=None, engine="python"))
+    return parts
+'''
+
+_OF_CONTINUED: Final = '''
+def tables(folder):
+    """Return the tables of the run, and last that of the new recordings."""
+    new = pd.read_csv(Path(folder, NEW), dtype=str, keep_default_na=False, sep=None, engine="python")
+    return [*{module}.tables(folder), new]
+'''
+
 _ROOT: Final = """
 # The tables of wards are read from here; if you use --data-root, write its folder.
 {parameter} = Path(os.environ.get("CLOPS_DATA_ROOT") or Path(__file__).parent)
@@ -375,21 +424,16 @@ NEW = "records_new.csv"  # FILL IN: the table of the new recordings, in the fold
 RUN = "{run_id}"  # the model in use
 
 
-def tables(folder):
-    """Return the table of the run, and that of the new recordings."""
-    parts = []
-    for table in ({old_table}, NEW):
-        parts.append(pd.read_csv(Path(folder, table), dtype=str, keep_default_na=False, sep=None, engine="python"))
-    return parts
-
+{old_tables}
 
 def all_recordings(folder):
-    """Return the recordings of both tables. Those whom the run tested, and every third new person, are tested."""
-    parts = tables(folder)
-    old, new = (table[{patient}] for table in parts)
+    """Return the recordings of all tables. Those whom the run tested, and every third new person, are tested."""
+    *old, new = tables(folder)
     tested = set(read({results}, "predictions", run_ids=RUN)["patient"])
-    added = sorted(set(new) - set(old))
-    recordings = pd.concat(parts)
+    known = set(pd.concat(old)[{patient}])
+    ordered = new[~new[{patient}].isin(known)].sort_values([{by_label}{patient}])
+    added = ordered[{patient}].drop_duplicates()
+    recordings = pd.concat([*old, new])
     is_tested = recordings[{patient}].isin([*tested, *added[::3]])
     return recordings.assign(part=is_tested.map({{True: "test", False: "train"}}))
 

@@ -39,9 +39,9 @@ def _write(folder: Path, table: str, wards: Sequence[str], first: int) -> None:
 def new(monkeypatch: pytest.MonkeyPatch, in_process: Command, tmp_path: Path) -> Iterator[Command]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
-    forget("wards", "wards_2027")
+    forget("wards", "wards_2027", "wards_2028")
     yield partial(in_process, "new")
-    forget("wards", "wards_2027")
+    forget("wards", "wards_2027", "wards_2028")
 
 
 @pytest.fixture
@@ -55,7 +55,10 @@ def in_use(new: Command, tmp_path: Path) -> str:
 
 
 def _computed(folder: Path, config: RunConfig, *keep: str) -> str:
-    frames = open_frames(config.dataset, prepared_root=folder / "prepared", **config.data_key.view)
+    if config.start_from is None:
+        frames = open_frames(config.dataset, prepared_root=folder / "prepared", **config.data_key.view)
+    else:
+        frames = encode(config, folder / "results", prepared_root=folder / "prepared")
     keep = keep or ("predictions", "models")
     models = "last" if "models" in keep else None
     result = ContinualRun(config, frames, keep_predictions="predictions" in keep, keep_models=models).run()
@@ -139,6 +142,46 @@ def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_pro
     assert sentence in alone.stdout
     head = (tmp_path / "alone.html").read_text().partition('<p class="lead">')[2].partition("</p>")[0]
     assert head.endswith(sentence)
+
+
+@pytest.mark.nightly
+def test_a_run_that_continued_another_is_continued_with_another_ward(new: Command, in_use: str, tmp_path: Path) -> None:
+    before = in_use
+    expected = set(read(tmp_path / "results", "predictions", run_ids=in_use)["patient"])
+    for number, (ward, file) in enumerate((("D", "wards_2027.py"), ("E", "wards_2028.py"))):
+        done = new(file, "--continue", before)
+        assert (done.returncode, done.stderr) == (0, "")
+        first = 50 + 20 * number
+        _write(tmp_path, f"{ward}.csv", ward, first)
+        text = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(text.replace('NEW = "records_new.csv"', f'NEW = "{ward}.csv"'))
+        (space,) = load_spaces(tmp_path / file)
+        name = file.removesuffix(".py")
+        prepare(name, prepared_root=tmp_path / "prepared", data_root=None)
+        (request,) = space.requests()
+        assert request.config.start_from == f"run:{before}"
+        assert len(request.config.task_order) == 4 + number
+        frames = encode(request.config, tmp_path / "results", prepared_root=tmp_path / "prepared")
+        expected |= {f"{first + person:03}" for person in (0, 3, 6, 9)}
+        assert {frames.patient_names[person] for person in frames.patients[frames.split == 2]} == expected
+        assert len(frames) == 80 + 20 * number
+        before = _computed(tmp_path, request.config)
+
+
+def test_new_people_are_tested_by_label_and_name(new: Command, in_use: str, tmp_path: Path) -> None:
+    """Of two people with AF and four without, one each is tested: in the order of names alone, none with AF were."""
+    assert new("wards_2027.py", "--continue", in_use).returncode == 0
+    lines = [HEADER]
+    for person in range(50, 56):
+        write_wfdb(tmp_path / "hospital", f"p{person}", np.arange(500)[None] * (person - 40) % 997, 50)
+        lines.append(f"p{person},{'AF' if person % 3 == 0 else 'sinus rhythm'},{person:03},D,f,50")
+    (tmp_path / "hospital" / "records_new.csv").write_text("\n".join(lines))
+    (space,) = load_spaces(tmp_path / "wards_2027.py")
+    prepare("wards_2027", prepared_root=tmp_path / "prepared", data_root=None)
+    (request,) = space.requests()
+    frames = encode(request.config, tmp_path / "results", prepared_root=tmp_path / "prepared")
+    tested = {frames.patient_names[person] for person in frames.patients[frames.split == 2]}
+    assert {name for name in tested if name >= "050"} == {"051", "052"}
 
 
 def test_a_run_that_cannot_be_continued_is_refused(new: Command, in_use: str, tmp_path: Path) -> None:
