@@ -146,7 +146,7 @@ def _look(verdict: Verdict, spaces: Collection[str]) -> Look:
     """Return a verdict as it is shown now."""
     weakest = verdict.weakest
     return Look(
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=datetime.now(UTC).isoformat(timespec="microseconds"),
         version=clops_sweep.__version__,
         claim=verdict.claim.key,
         definition=_definition(verdict.claim),

@@ -126,7 +126,7 @@ def keep(looks: Sequence[Look], store: RunStore) -> bool:
     """
     content = {"verdicts": [asdict(look) for look in looks]}
     digest = sha256(content)
-    moment = looks[0].at.translate(str.maketrans("", "", "-:"))[:15]
+    moment = looks[0].at.translate(str.maketrans("", "", "-:"))[:22]  # with microseconds: names are in order of time
     path = f"{store.files.root}/{FOLDER}/{moment}-{digest[:8]}.json"
     try:
         store.files.write(path, json.dumps({**content, "sha256": digest}, indent=1).encode())

@@ -135,13 +135,15 @@ def write_given_runs(
     store: RunStore, values: Iterable[tuple[RunConfig, dict[str, float]]], data_hash: str = "generated0001"
 ) -> None:
     """Finished runs with exactly these values in `runs` and nothing in the other tables."""
-    found = {}
+    rows = []
     for config, given in values:
-        run_id = config.run_id(data_hash)
-        row = config_row(config) | {"run_id": run_id, "status": "finished"}
-        tables = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
-        tables["runs"] = _table("runs", [row | provenance(data_hash, config.semantics_version, START) | given])
-        found[run_id] = tables
+        row = config_row(config) | {"run_id": config.run_id(data_hash), "status": "finished"}
+        rows.append(row | provenance(data_hash, config.semantics_version, START) | given)
+    runs = _table("runs", rows)
+    nothing = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
+    found = {}
+    for position, row in enumerate(rows):
+        found[row["run_id"]] = nothing | {"runs": runs.slice(position, 1)}
     _write_together(store, found)
 
 

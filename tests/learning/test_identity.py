@@ -119,6 +119,8 @@ def test_a_field_changes_the_identity_with_the_numbers(strategy: str, network: d
     frames = uneven(tiny_frames("class_il_union", tasks=2))
     for epochs in (2, 1):
         of = {"strategy": strategy, "stream": stream, "epochs_per_task": epochs, "memory_size": 10, **network}
+        if may_use("projection_size", of):  # thousands of outputs by default, which take seconds
+            of["projection_size"] = 40
         try:
             config = tiny_config("class_il_union", learning_rate=0.01, **of)
         except UsageError:  # not available online
@@ -161,7 +163,7 @@ def test_values_beyond_use_are_refused_or_share_an_id(strategy: str, stream: str
     """For every method: limits of the data, the memory and the epochs, and strengths of 0."""
     frames = uneven(tiny_frames("class_il_union", tasks=2))
     of = {"strategy": strategy, "network": "mlp", "mlp_width": 5, "epochs_per_task": 1 if stream == "one epoch" else 3}
-    of |= {"memory_size": 10}
+    of |= {"memory_size": 10, "projection_size": 40}
     of |= {f"{name}_strength": 0 for name in ("ewc", "si", "lwf")}
     of = {name: value for name, value in of.items() if name in RunConfig.model_fields or may_use(name, of)}
     try:

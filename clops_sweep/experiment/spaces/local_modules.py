@@ -25,7 +25,7 @@ def importable(folder: Path) -> Iterator[None]:
     """
     folder = folder.resolve()
     offered = {name for name in _names_in(folder) if _is_replaceable(name)}
-    names = [name for name in sys.modules if name.partition(".")[0] in offered] if offered else []
+    names = [name for name in list(sys.modules) if name.partition(".")[0] in offered] if offered else []
     hidden = {name: sys.modules.pop(name) for name in names}
     before = set(sys.modules)
     place = str(folder)
@@ -70,10 +70,11 @@ def _is_replaceable(name: str) -> bool:
 
 def local_modules() -> tuple[ModuleType, ...]:
     """Return the imported modules that are neither installed nor ours."""
-    tops = {name for name, module in sys.modules.items() if name == module.__name__.partition(".")[0]}
+    known = list(sys.modules.items())  # another thread may import meanwhile
+    tops = {name for name, module in known if name == module.__name__.partition(".")[0]}
     files = {top: _place(sys.modules[top]) for top in tops - {"clops_sweep", "__main__"}}
     local = {top for top, file in files.items() if file is not None and not is_installed(file)}
-    return tuple(module for name, module in list(sys.modules.items()) if name.partition(".")[0] in local)
+    return tuple(module for name, module in known if name.partition(".")[0] in local)
 
 
 def _imported(folder: Path, before: set[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -122,6 +123,7 @@ def test_a_program_computes_what_its_module_computes(name: str, mode: Mode, batc
 @pytest.mark.parametrize("name", STAYING)
 def test_a_network_that_no_program_computes_stays_with_pytorch(name: str) -> None:
     make, layer, reason = STAYING[name]
+    random.seed(0)  # one that goes one way of two by chance goes the first
     found = lowered(run_of(made(make)), *SHAPE)
     assert isinstance(found, NotLowered), found
     assert layer in found.layer, found
