@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
 import time
 from dataclasses import asdict
@@ -255,6 +257,65 @@ def counts(
     """Count frames and patients per class, task and patient. The data set must be prepared."""
     prepared = _prepared(name, prepared_root, data_root)
     _print_counts(prepared, data_root, split_seed, as_json, markdown=markdown, all_patients=all_patients)
+
+
+@data.command("folds")
+@data_set_argument
+@data_root_option
+@prepared_root_option
+@plugins_option
+@click.option("--number", type=click.IntRange(min=3), metavar="K", required=True, help="The number of folds.")
+@click.option(
+    "--split-seed",
+    "split_seeds",
+    type=click.IntRange(min=0),
+    multiple=True,
+    default=(0,),
+    metavar="SEED",
+    help="A split seed, by default 0. Repeatable.",
+)
+@click.option("--stratify", type=NotEmpty(), metavar="COLUMN", help="The column that RunConfig names as stratify.")
+@click.option(
+    "--edition",
+    type=NotEmpty(),
+    metavar="HASH",
+    help="An earlier edition, by the beginning of HASH in the name of its folder, NAME@HASH.",
+)
+@json_option
+def folds_of_people(
+    name: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    number: int,
+    split_seeds: tuple[int, ...],
+    stratify: str | None,
+    edition: str | None,
+    as_json: bool,
+) -> None:
+    """Print the fold of each person as CSV, which @dataset(..., folds=FILE) keeps when labels change.
+
+    The data set must be prepared, or the earlier edition kept.
+    """
+    from clops_sweep.data.declared.fold_table import TITLES
+    from clops_sweep.data.prepared.earlier_editions import earlier_root
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+
+    if edition is None:
+        data = PreparedData(_prepared(name, prepared_root, data_root).folder.parent, data_root)
+    else:
+        data = PreparedData(earlier_root(name, prepared_root, edition))
+    rows: list[tuple[str, int, int]] = []
+    for split_seed in split_seeds:
+        fold_of = data.fold_of_people(name, number, split_seed, stratify)
+        rows += [(person, fold, split_seed) for person, fold in fold_of.items()]
+    if as_json:
+        print_json({"name": name, "folds": [dict(zip(TITLES, row, strict=True)) for row in rows]})
+        return
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(TITLES)
+    writer.writerows(rows)
+    click.echo(table.getvalue(), nl=False)
 
 
 @data.command()

@@ -214,6 +214,7 @@ class Declared:
         filters: filters of its recordings.
         markers: what to do about channels that follow the labels: "refuse" or "keep".
         one_recording_per_person: whether each recording is said to be of another person.
+        folds: a table with the fold of each person, under the data root; None if all are dealt.
     """
 
     member: Any
@@ -224,6 +225,7 @@ class Declared:
     filters: Filters | None = None
     markers: str = "refuse"
     one_recording_per_person: bool = False
+    folds: str | None = None
 
     @property
     def folder(self) -> Path:

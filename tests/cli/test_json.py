@@ -138,6 +138,7 @@ def test_every_command_but_the_dashboard_prints_json() -> None:
         ("data list",),
         ("data counts", "synthetic"),
         ("data evict",),
+        ("data folds", "synthetic", "--number", "3"),
         ("data verify", "synthetic"),
     ],
     ids=lambda arguments: str(arguments[0]),

@@ -484,7 +484,10 @@ PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 EMPTY = "tests/analysis/dashboard/test_dashboard_pages.py:an_empty_store_says_how_to_begin"
 FAILED = "a_launch_names_the_status_and_that_the_output_of_failed_runs"
 REPEATED = "tests/cli/test_update_criteria.py:the_last_section_has_commands_that_repeat_the_report"
+FOLDS = "tests/data/prepared/test_fixed_folds.py:people_keep_the_folds_of_an_earlier_edition_and_new_ones_are_dealt"
 PLACES = {
+    "clops_sweep/data/preparing/edition_changes.py:__str__": FOLDS,
+    "clops_sweep/data/declared/fold_table.py:_rows": FOLDS,
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
     "clops_sweep/cli/launch.py:_say_best": LIST,

@@ -55,6 +55,7 @@ def dataset(
     leads: str = "all",
     people_of: str = "",
     one_recording_per_person: bool = False,
+    folds: str | PathLike[str] | None = None,
     classes: Sequence[str] | None = None,
     channels: Sequence[str] | None = None,
     units: str | None = None,
@@ -107,6 +108,8 @@ def dataset(
             then not evaluated on the same people of the other.
         one_recording_per_person: whether each recording is of another person. It is then no doubt that recordings name
             no people, and a person with two recordings is refused.
+        folds: a CSV file under the data root with the columns person, fold and split_seed, as `clops-sweep data folds`
+            writes it: people stay in these folds, whatever their labels. People that it lacks are dealt as usual.
         classes: for a generator: names of the classes.
         channels: for a generator: names of the channels.
         units: for a generator: unit of the signals.
@@ -164,6 +167,7 @@ def dataset(
         checks.one_of("one_recording_per_person", one_recording_per_person, (True, False))
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
+        table_of_folds = None if folds is None else _files("folds", fspath(folds))[0]
     recording = {key: given[key] for key in _OF_RECORDINGS if given[key] is not None}
 
     def declare(member: Member) -> Member:
@@ -181,6 +185,8 @@ def dataset(
             options["markers"] = markers
         if one_recording_per_person:
             options["one_recording_per_person"] = True
+        if table_of_folds is not None:
+            options["folds"] = table_of_folds
         code = code_hash(member)
         canonical = json.dumps([code, options, *_other_values(name, code, member)], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
@@ -194,6 +200,7 @@ def dataset(
             filters=filters,
             markers=markers,
             one_recording_per_person=bool(one_recording_per_person),
+            folds=table_of_folds,
         )
         DATASETS.register(info, declared)
         remember_origin("dataset", name, member)

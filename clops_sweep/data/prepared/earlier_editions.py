@@ -11,8 +11,10 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from clops_sweep.data.files.folder import write_file
+from clops_sweep.data.files.folder import shorten, write_file
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.prepared.manifest import MANIFEST, Manifest
+from clops_sweep.errors import UsageError, listed, shown
 
 EARLIER: Final = "earlier_edition"
 """File in a folder `NAME@HASH`, which tells it from a data set."""
@@ -74,6 +76,28 @@ def earlier_roots(name: str, prepared_root: Path) -> list[Path]:
             if (root / EARLIER).is_file():
                 dated.append(((root / name / MANIFEST).stat().st_mtime, root))
     return [root for _, root in sorted(dated, reverse=True)]
+
+
+def earlier_root(name: str, prepared_root: Path | None, edition: str) -> Path:
+    """Return the folder `NAME@HASH` of an earlier edition.
+
+    Args:
+        name: name of the data set.
+        prepared_root: folder of prepared sets; None for that of the commands.
+        edition: the beginning of its hash, also with the name: "wards@27c8".
+
+    Raises:
+        UsageError: no edition or several editions have a hash that begins so.
+    """
+    root = default_prepared_root() if prepared_root is None else prepared_root
+    there = earlier_roots(name, root)
+    begin = f"{name}@{edition.removeprefix(f'{name}@')}"
+    matching = [folder for folder in there if folder.name.startswith(begin)]
+    if len(matching) != 1:
+        many = "no earlier edition" if not matching else f"{len(matching)} earlier editions"
+        known = listed(folder.name for folder in there) or "none"
+        raise UsageError(f"edition {shown(edition)}: {many} of {name} in {shorten(root)}; those that are kept: {known}")
+    return matching[0]
 
 
 def _named(prepared_root: Path, manifest: Manifest) -> Path:

@@ -18,6 +18,7 @@ from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.left_out import RECORDINGS, WHOLE_FRAMES, LeftOut, Reason
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.splits.fixed_folds import FixedFolds
 from clops_sweep.errors import DamagedStore, UsageError, either, listed
 
 FORMAT_VERSION: Final = 3
@@ -68,6 +69,7 @@ class Manifest:
         equal_code: fingerprints of other declarations of this name that gave the same frames from the same files.
         info: facts about a declared data set (`DatasetInfo`).
         given_split: whether the split is the same for every seed.
+        folds: the folds that the declaration gives, of each split seed; empty without any.
     """
 
     format_version: int
@@ -101,6 +103,7 @@ class Manifest:
     fingerprint: str | None = None
     equal_code: tuple[str, ...] = ()
     info: DatasetInfo | None = None
+    folds: tuple[FixedFolds, ...] = ()
 
     def dataset_info(self) -> DatasetInfo | None:
         """Facts about the data set: those recorded when it was prepared, or else those of the catalogue."""
@@ -139,6 +142,9 @@ class Manifest:
         left_out = [asdict(record) for record in self.left_out]
         info = None if self.info is None else asdict(self.info)
         entries = {**vars(self), "files": files, "left_out": left_out, "info": info}
+        del entries["folds"]
+        if self.folds:
+            entries["folds"] = [asdict(folds) for folds in self.folds]
         entries[_CHECKSUM] = hash_of(**entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()

@@ -25,6 +25,7 @@ from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.splits.by_time import split_by_time
 from clops_sweep.data.splits.dealing import fold_split, strata, stratified_split, validation_share
+from clops_sweep.data.splits.fixed_folds import fixed_folds
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
 from clops_sweep.errors import UsageError, listed, prefixed, several, shown
@@ -159,7 +160,8 @@ def _fold(prepared: PreparedSet, seed: int, split: str, stratify: str | None) ->
         of_values = _frames_of_values(index, codes, len(names))
         _require_people(prepared, split, k, of_values, f"each {stratify}", names)
         counts = _strata(prepared, index, codes, of_values)
-    return _of_frames(fold_split(counts, i, k, seed), index)
+    fixed = fixed_folds(manifest.folds, manifest.name, split, k, seed)
+    return _of_frames(fold_split(counts, i, k, seed, fixed), index)
 
 
 def _require_people(

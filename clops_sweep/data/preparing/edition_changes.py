@@ -89,10 +89,15 @@ class Moved:
             return f"all {everyone} of the earlier edition stay in the same {same}"
         many = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}, by split,"
         are = "is" if most == 1 else "are"
+        moved = f"{many} of {everyone} {are} now {where} than in the earlier edition, because people are dealt by their"
+        if self.of_folds:
+            return (
+                f"{moved} labels; to keep their folds, write those of the earlier edition by 'clops-sweep data folds "
+                "--edition', and declare @dataset(..., folds=FILE)"
+            )
         return (
-            f"{many} of {everyone} {are} now {where} than in the earlier edition, because people are dealt by their "
-            'labels; a column of the table with "train", "validation" and "test", which split= names, keeps them in '
-            "place"
+            f'{moved} labels; a column of the table with "train", "validation" and "test", which split= names, keeps '
+            "them in place"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -43,6 +43,7 @@ from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_n
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
+from clops_sweep.data.splits.fixed_folds import FixedFolds
 from clops_sweep.data.usual_rates import rate_notes
 from clops_sweep.errors import UsageError, listed, several
 
@@ -119,6 +120,7 @@ class _Made:
         missing: number of frames with missing samples, by channel.
         notes: notes for the user, one sentence each.
         shape: number of stored rows, and samples of each.
+        folds: the given folds of people.
     """
 
     hashes: dict[Path, str] = field(default_factory=dict)
@@ -127,6 +129,7 @@ class _Made:
     missing: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     shape: tuple[int, int] = (0, 0)
+    folds: tuple[FixedFolds, ...] = ()
 
 
 def _write_frames(
@@ -194,7 +197,8 @@ def _write_frames(
     gain = np.concatenate(gains).astype(np.float32)
     offset = np.concatenate(offsets).astype(np.float32)
     per_patient = data.split(index, 0)
-    made.notes = [*data.notes(index, per_patient), *seen.note()]
+    made.folds, of_folds = data.fixed_folds(index)
+    made.notes = [*data.notes(index, per_patient), *of_folds, *seen.note()]
     if is_declared and not seen.of_others:
         made.notes += seen_frames.note(index.patients, index.patient_names)
     made.notes += [on_dates] if on_dates else []
@@ -298,6 +302,8 @@ def _manifest(
     own = dict[str, Any]()
     if info is not None:  # the tasks depend on this too
         own = {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
+    if made.folds:
+        own["folds"] = [asdict(folds) for folds in made.folds]
     content_hash = hash_of(arrays=hashes, classes=common.classes, leads=common.channels, unit=common.units, **own)
     sizes = {name: (staging / name).stat().st_size for name in (FRAMES, INDEX)}
     return Manifest(
@@ -334,6 +340,7 @@ def _manifest(
         whole_moments=data.rules.whole_moments,
         fingerprint=data.fingerprint,
         info=info,
+        folds=made.folds,
     )
 
 

@@ -302,6 +302,24 @@ class PreparedData:
             return str(people_moved([(earlier.frames(key), self.frames(key)) for key in splits], of_folds=of_folds))
         return ""
 
+    def fold_of_people(self, dataset: str, k: int, split_seed: int = 0, stratify: str | None = None) -> dict[str, int]:
+        """Return the number of the fold whose test set has each person, from 1, by name.
+
+        Raises:
+            UsageError: the data set is not prepared, or cannot be divided into k folds.
+        """
+        import numpy as np
+
+        from clops_sweep.data.frames import TEST
+
+        fold_of: dict[str, int] = {}
+        for fold in range(1, k + 1):
+            key = DataKey(dataset, split_seed, "none", split=f"fold:{fold}/{k}", stratify=stratify)
+            frames = self.frames(key)
+            tested = np.unique(frames.patients[frames.split == TEST])
+            fold_of |= {frames.patient_names[person]: fold for person in tested.tolist()}
+        return dict(sorted(fold_of.items()))
+
     def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
         """Return the domains and the columns for subgroups of the instances [n] of some frames, as codes and names.
 

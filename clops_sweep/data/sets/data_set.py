@@ -19,6 +19,7 @@ from clops_sweep.data.left_out import Collected, LeftOut
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Common, Index, Source, Windows
 from clops_sweep.data.splits import random_split
+from clops_sweep.data.splits.fixed_folds import FixedFolds
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
 from clops_sweep.errors import UsageError, nearest
@@ -183,6 +184,14 @@ class DataSet(ABC):
             name = self.common.classes[code]
             notes.append(f"class {name} is not in the {' and '.join(parts)} split{self.why_uncovered}")
         return notes
+
+    def fixed_folds(self, index: Index) -> tuple[tuple[FixedFolds, ...], list[str]]:
+        """Return the given folds of each split seed, and notes on them; none of both if all people are dealt.
+
+        Raises:
+            UsageError: the table of folds is invalid.
+        """
+        return (), []
 
     def doubts(self, index: Index) -> list[str]:
         """Return sentences on what a user may have meant differently."""

@@ -26,6 +26,7 @@ from clops_sweep.data.declared.alike_names import (
     people_with_rounded_numbers,
 )
 from clops_sweep.data.declared.declared_files import declared_files
+from clops_sweep.data.declared.fold_table import read_folds
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.one_recording_each import names_of_series, people_with_one_recording
@@ -43,6 +44,7 @@ from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.shortcuts import marker_problem
+from clops_sweep.data.splits.fixed_folds import FixedFolds
 from clops_sweep.errors import AbsentData, UsageError, either, one_line, shown, user_code
 
 RULES: Final = Rules(version=6, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
@@ -103,8 +105,22 @@ class DeclaredSet(DataSet):
 
     def tables(self, data_root: Path | None) -> tuple[Path, ...]:
         """Return the declared files."""
-        self.root = data_root or self._declared.folder
-        return tuple(declared_files(self.name, self._declared.files, self.root).values())
+        declared = self._declared
+        self.root = data_root or declared.folder
+        of_folds = () if declared.folds is None else (declared.folds,)
+        return tuple(declared_files(self.name, (*declared.files, *of_folds), self.root).values())
+
+    def fixed_folds(self, index: Index) -> tuple[tuple[FixedFolds, ...], list[str]]:
+        """Return the folds of the declared table, and notes on it."""
+        table = None if self._declaration is None else self._declaration.folds
+        if table is None or self.root is None:
+            return super().fixed_folds(index)
+        try:
+            if self.given_split:
+                raise UsageError("folds: the split of the recordings is given, too; leave out one of them")
+            return read_folds(self.root / table, index.patient_names)
+        except UsageError as problem:
+            raise self.common.refused(str(problem)) from None
 
     def find(self, data_root: Path | None) -> Iterable[Source]:
         """Return the recordings that the user's function gives."""

@@ -43,18 +43,21 @@ def strata(counts: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.i
     return np.hstack([of_cells, groups])
 
 
-def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[np.int8]:
+def fold_split(
+    counts: NDArray[np.int64], i: int, k: int, seed: int, fixed: NDArray[np.int64] | None = None
+) -> NDArray[np.int8]:
     """Return the split of every person in fold i of k, [people] int8: part i is the test set, part i + 1 validation.
 
-    The parts depend only on counts, k and seed. Part 1 follows part k.
+    The parts depend only on counts, k, seed and `fixed`. Part 1 follows part k.
 
     Args:
         counts: frames of every person and class, [people, C].
         i: the fold, from 1 to k.
         k: number of parts.
         seed: the split seed.
+        fixed: the part that a person is in, from 0, [people]; -1 for a person who is dealt. None if all are.
     """
-    parts = deal(counts, [1 / k] * k, _stream(seed, "folds", k))
+    parts = deal(counts, [1 / k] * k, _stream(seed, "folds", k), fixed=fixed)
     split = np.full(len(counts), TRAINING, np.int8)
     split[parts == i - 1] = TEST
     split[parts == i % k] = VALIDATION
@@ -72,6 +75,7 @@ def deal(
     shares: Sequence[float],
     random: np.random.Generator,
     quotas: Quotas | None = None,
+    fixed: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the part of every person, [people], balanced over classes by iterative stratification.
 
@@ -85,13 +89,16 @@ def deal(
         shares: the share of every part; they add up to 1.
         random: generator of the order.
         quotas: the share of each part in the people of a class; by default in proportion to `shares`.
+        fixed: the part that a person is in already, [people]; -1 for a person who is dealt. None if all are.
     """
     people = len(counts)
     carries = counts > 0
-    parts = np.full(people, -1, np.int64)
+    parts = np.full(people, -1, np.int64) if fixed is None else fixed.copy()
     order = random.permutation(people)
     needs = _Needs(counts, shares, quotas or partial(_shared, shares=shares))
-    left = carries.sum(0)
+    for person in np.flatnonzero(parts >= 0).tolist():
+        needs.give(person, int(parts[person]))
+    left = carries[parts < 0].sum(0)
     while left.any():
         code = int(np.argmin(np.where(left > 0, left, people + 1)))
         for person in order[carries[order, code] & (parts[order] < 0)].tolist():

@@ -106,3 +106,31 @@ def test_people_of_one_site_and_class_are_dealt_60_20_20_and_into_each_part(cell
             assert parts.min() >= 1
         if many >= 5:
             assert (np.abs(parts - np.array([0.6, 0.2, 0.2]) * many) <= 1).all()
+
+
+@given(tables, st.integers(3, 6), st.integers(0, 3), st.data())
+@settings(max_examples=40, deadline=None)
+def test_people_stay_in_given_parts_and_others_are_dealt(
+    counts: NDArray[np.int64], k: int, seed: int, data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(st.integers(-1, k - 1), min_size=len(counts), max_size=len(counts)))
+    fixed = np.array(drawn, np.int64)
+    before = fixed.copy()
+    parts = deal(counts, [1 / k] * k, np.random.default_rng(seed), fixed=fixed)
+    np.testing.assert_array_equal(fixed, before)
+    np.testing.assert_array_equal(parts[fixed >= 0], fixed[fixed >= 0])
+    assert ((parts >= 0) & (parts < k)).all()
+    of_none = deal(counts, [1 / k] * k, np.random.default_rng(seed), fixed=np.full(len(counts), -1))
+    np.testing.assert_array_equal(of_none, deal(counts, [1 / k] * k, np.random.default_rng(seed)))
+
+
+def test_people_without_a_part_fill_what_given_parts_lack() -> None:
+    """Of 12 people with class A and 12 with B, the given ones fill parts 0 and 1 with A, and part 2 with B."""
+    counts = np.repeat(np.eye(2, dtype=np.int64), 12, axis=0) * 5
+    fixed = np.full(24, -1)
+    fixed[:8] = [0, 0, 0, 0, 1, 1, 1, 1]  # four of class A each
+    fixed[12:16] = 2  # four of class B
+    for seed in range(5):
+        tests = [fold_split(counts, i, 3, seed, fixed) == TEST for i in (1, 2, 3)]
+        people_of_classes = [(counts[test] > 0).sum(0).tolist() for test in tests]
+        assert people_of_classes == [[4, 4], [4, 4], [4, 4]]
