@@ -64,13 +64,13 @@ def _rows(path: Path) -> Mapping[int, dict[str, int]]:
     if len(lines) < 2:
         raise UsageError(f"folds: {shorten(path)}: has no rows; expected the columns {', '.join(TITLES)}")
     titles = [title.strip() for title in lines[0][1]]
-    places = [place_of(f"folds: {shorten(path)}", title, titles, len(titles)) for title in TITLES]
+    positions = [place_of(f"folds: {shorten(path)}", title, titles, len(titles)) for title in TITLES]
     folds_of_seeds: dict[int, dict[str, int]] = {}
     for number, cells in lines[1:]:
         where = f"folds: {shorten(path)}, line {number}"
         if len(cells) < len(titles):
             raise UsageError(f"{where}: has {len(cells)} cells; expected {len(titles)}")
-        person, fold, split_seed = (checks.identifier("folds", cells[place]) for place in places)
+        person, fold, split_seed = (checks.identifier("folds", cells[position]) for position in positions)
         for title, cell in (("fold", fold), ("split_seed", split_seed)):
             if not (cell.isascii() and cell.isdigit()) or (title == "fold" and int(cell) == 0):
                 least = 1 if title == "fold" else 0
