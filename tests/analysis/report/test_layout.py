@@ -90,7 +90,7 @@ def test_commands_are_in_one_section_at_the_end() -> None:
     assert last.startswith('"reproduce">')
     words = "<span>clops-sweep</span> <span>&#39;my</span> <span>&lt;space&gt;.py&#39;</span>"
     assert f'<dt>Compute missing runs</dt><dd><code class="command">{words}</code></dd>' in last
-    assert "clops-sweep rerun ab12" in last
+    assert "<span>clops-sweep</span> <span>rerun</span> <span>ab12</span>" in last
 
 
 def test_sections_of_tuning_are_folded_before_those_of_results() -> None:
