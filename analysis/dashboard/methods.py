@@ -52,7 +52,8 @@ class MethodRow:
     Attributes:
         experiment: name of the experiment.
         name: name of the configuration.
-        is_best: whether it is the best of its experiment on this data set and scenario, as terminal and report rank.
+        is_best: whether it is the best of its experiment on this data set and scenario, as terminal and report rank,
+            or tied with it.
         is_tied: whether others share the best mean.
         is_by_validation: whether scores of validation people rank it, although scores of test people are shown.
         is_ranked: whether it has all its runs, or no row of its table has.
@@ -220,7 +221,7 @@ def _sources_by_data(experiment: Experiment) -> dict[tuple[str, str], list[_Sour
         sources = []
         for cells in filter(None, of_variants):
             shown = next((cell for cell in ranked if cell in cells), _most_finished(experiment, cells))
-            is_best = is_compared and shown == first
+            is_best = is_compared and (shown == first or (shown in ranked and ranked[shown].is_tied))
             sources.append(_Source(experiment, cells, shown, ranked.get(shown), is_best, first))
         place = {cell: position for position, cell in enumerate(ranked)}
         sources.sort(key=lambda source: place.get(source.shown, len(place)))
@@ -299,7 +300,7 @@ def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference
         experiment=experiment.name,
         name=method_name(experiment, cell),
         is_best=source.is_best and is_ranked,
-        is_tied=source.is_best and source.ranked is not None and len(source.ranked.tied) > 1,
+        is_tied=source.is_best and source.ranked is not None and source.ranked.is_tied,
         is_by_validation=source.ranked is not None and source.ranked.columns.ranks_by_validation,
         is_ranked=is_ranked,
         minus_best=_minus_best(source, names[0]) if names else Score(),

@@ -80,12 +80,12 @@ class Best:
     `of` is the number of configurations that competed, and `columns` are those to show: `means` has them all. `above`
     is the difference from fine-tuning; None for fine-tuning itself, or without a fine-tuning run with equal training.
     `rivals` has the differences of all that competed. `tied` names the configurations that share the best mean, if this
-    one is the best and others do. `unranked` is said of the best of all: which configurations of the experiment did not
-    compete, or that each was ranked by the runs it has. `data` names data set and scenario, if the experiment has
-    several, whose configurations are ranked apart. `is_apart` tells that there are fine-tuning runs with equal
-    training, but of data of other content or of another semantics version: they are not compared. `is_elsewhere` tells
-    that the fine-tuning runs are of search spaces that are not shown. `more` counts configurations that are left out,
-    because they are too many.
+    one is the first of them and there are others; `is_tied` tells that this one is one of them. `unranked` is said of
+    the best of all: which configurations of the experiment did not compete, or that each was ranked by the runs it has.
+    `data` names data set and scenario, if the experiment has several, whose configurations are ranked apart. `is_apart`
+    tells that there are fine-tuning runs with equal training, but of data of other content or of another semantics
+    version: they are not compared. `is_elsewhere` tells that the fine-tuning runs are of search spaces that are not
+    shown. `more` counts configurations that are left out, because they are too many.
 
     `among` has the differences between all pairs of a few configurations that none is chosen of; `leader` is the best
     of them, and `runner_up` the second.
@@ -99,6 +99,7 @@ class Best:
     above: Comparison | None
     rivals: Comparisons | None = None
     tied: tuple[str, ...] = ()
+    is_tied: bool = False
     unranked: str = ""
     data: str = ""
     is_apart: bool = False
@@ -240,6 +241,7 @@ def best_configurations(
     configurations = []
     for there, cells, all_cells in zip(of_data, best_of_data, ordered, strict=True):
         among = _among(experiment, all_cells, columns) if compares else None
+        tied = _tied_cells(there, all_cells[0])
         for cell in cells:
             row, rivals_of_cell, is_elsewhere = above.get(cell, (None, None, False))
             is_first = cell == cells[0]
@@ -251,7 +253,8 @@ def best_configurations(
                 {metric: mean_of(experiment, cell, metric) for metric in columns.shown},
                 row,
                 rivals_of_cell,
-                tied=_tied(experiment, there, cell) if is_first else (),
+                tied=tuple(cell_name(experiment.cells[other]) for other in tied) if is_first else (),
+                is_tied=cell in tied,
                 unranked=unranked_in_words(experiment) if cell == best[0] else "",
                 data=", ".join(data_of(experiment.cells[cell])) if len(of_data) > 1 else "",
                 is_apart=cell in apart,
@@ -298,11 +301,15 @@ def tied_in_words(names: Sequence[str], of: int) -> str:
         names: their names.
         of: number of configurations that competed.
     """
-    which = f"all {of:,} configurations"
-    if len(names) < of:
-        more = len(names) - _MOST_TIED
-        which = ", ".join(names[:_MOST_TIED]) + (f" and {more:,} more" if more > 0 else "")
-    return f"tied for the best, with equal means to three decimals: {which}"
+    return f"tied for the best, with equal means to three decimals: {_tied_names(names, of)}"
+
+
+def _tied_names(names: Sequence[str], of: int) -> str:
+    """Return the names of the configurations that share the best mean, of `of` that competed."""
+    if len(names) == of > 2:
+        return f"all {of:,} configurations"
+    more = len(names) - _MOST_TIED
+    return ", ".join(names[:_MOST_TIED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def unranked_in_words(experiment: Experiment) -> str:
@@ -355,10 +362,10 @@ def _unranked_of(experiment: Experiment, metric: str, cells: Sequence[int]) -> s
     return f"not ranked, because runs {' or '.join(reasons)}: {which}"
 
 
-def _tied(experiment: Experiment, score: Mapping[int, float], best: int) -> tuple[str, ...]:
-    """Return the names of the configurations whose mean is printed like that of the best one; none if it is alone."""
+def _tied_cells(score: Mapping[int, float], best: int) -> list[int]:
+    """Return the configurations whose mean is printed like that of the best one; none if it is alone."""
     tied = [cell for cell, value in score.items() if number(value) == number(score[best])]
-    return tuple(cell_name(experiment.cells[cell]) for cell in tied) if len(tied) > 1 else ()
+    return tied if len(tied) > 1 else []
 
 
 def _best_cells(
@@ -599,6 +606,8 @@ def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:
     if best.of > 1:
         by = f" by {heading(columns.ranks, [best.experiment])}" if columns.ranks_by_validation else ""
         which = f"Best{where}{by}: {best.name}"
+        if best.tied:
+            which = f"Tied for the best{where}{by}: {_tied_names(best.tied, best.of)}; {best.name}"
     said = [f"{which}, {', '.join(scores)}, n = {best.n}"]
     metric = columns.results[0]
     above = _difference(best.above, metric)

@@ -175,9 +175,13 @@ def _rows_of_markdown(path: Path) -> list[list[str]]:
 @pytest.mark.nightly
 def test_ties_are_named_at_the_launch_and_in_the_report() -> None:
     output = _launch(TIES, "--set", "learning_rate=1e-12", "--seeds", "2")
-    assert "tied for the best, with equal means to three decimals: all 2 configurations" in output
-    page = Path(output.splitlines()[-1].removeprefix("report: ")).read_text()
-    assert "with equal means to three decimals: all 2 configurations." in page
+    assert "tied for the best, with equal means to three decimals: finetune, er" in output
+    path = Path(output.splitlines()[-1].removeprefix("report: "))
+    page = path.read_text()
+    tie = "ied for the best, with equal means to three decimals: finetune, er."
+    assert f"T{tie}" in page
+    assert "<p>Tied for the best: finetune, er; " in page
+    assert tie in " ".join((path.parent / "tables" / "best.tex").read_text().split())
 
 
 @pytest.mark.nightly

@@ -93,5 +93,18 @@ def test_an_incomplete_method_is_last_and_says_so(generated: ModuleType, tmp_pat
     assert len(set(colours)) == 3
 
 
+def test_methods_with_equal_means_are_all_marked(generated: ModuleType, tmp_path: Any) -> None:
+    """The first of two was marked as tied, and the other was not marked."""
+    values = (0.80, 0.82, 0.84)
+    scores = {"er": values, "lwf": values[::-1], "mas": (0.8201, 0.8202, 0.82), "finetune": (0.70, 0.72, 0.71)}
+    (charts,), _ = charts_of(scores, generated, RunStore(tmp_path / "results"))
+    is_tied = {label.split("<br>")[0]: label.endswith("tied for the best") for label in labels_of(charts.means)}
+    assert is_tied == {"<b>er</b>": True, "<b>lwf</b>": True, "<b>mas</b>": True, "finetune": False}
+    blue = trace_of(charts.means)["marker"]["color"]
+    assert len(set(blue[:3])) == 1
+    assert blue[3] != blue[0]
+    assert "do not tell the best method apart from" in charts.caption
+
+
 def test_one_method_has_no_chart(generated: ModuleType, tmp_path: Any) -> None:
     assert charts_of({"er": SCORES["er"]}, generated, RunStore(tmp_path / "results")) == ([], 0)
