@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -33,6 +33,26 @@ def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[i
 def data_of(cell: Cell) -> tuple[str, str]:
     """Return the data set and scenario of a configuration: scores on others cannot be ranked or compared with its."""
     return cell.config.dataset, cell.config.scenario
+
+
+_SCENARIOS: Mapping[str, str] = {
+    "class_il": "class-incremental with known tasks",
+    "class_il_union": "class-incremental",
+    "time_il": "time-incremental",
+    "domain_il": "domain-incremental",
+    "subject_il": "subject-incremental",
+}
+
+
+def scenario_in_words(config: RunConfig) -> str:
+    """Return the scenario of a configuration in the words of the literature; a custom one by its name.
+
+    The domains of `domain_il` are named: "domain-incremental by ward".
+    """
+    words = _SCENARIOS.get(config.scenario, config.scenario)
+    if config.scenario == "domain_il":
+        words += f" by {config.domain}"
+    return words
 
 
 def cells_by_data(experiment: Experiment) -> list[list[int]]:

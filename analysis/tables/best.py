@@ -32,7 +32,7 @@ from ..formats import (
 from ..leading import LeadingColumns, columns_in_words, heading, is_choice, leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, cells_by_data, competing_cells, data_of, undefined_runs, variants
+from ..selection import cell_name, cells_by_data, competing_cells, data_of, scenario_in_words, undefined_runs, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import (
     FEW,
@@ -747,7 +747,7 @@ def _about(shown: Sequence[Best]) -> str:
     configs = [best.experiment.cells[best.cell].config for best in shown]
     parts = [
         " and ".join(dict.fromkeys(config.dataset for config in configs)),
-        " and ".join(dict.fromkeys(config.scenario for config in configs)),
+        " and ".join(dict.fromkeys(map(scenario_in_words, configs))),
     ]
     of_n = {best.n for best in shown}
     if len(of_n) == 1:

@@ -266,7 +266,8 @@ def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
 
 def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
     """Return the title, and the label that a text refers to."""
-    which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if part else ("", "")
+    which = f" ({part + 1} of {parts})" if parts > 1 else ""
+    ending = f"_{part + 1}" if part else ""
     text = f"{table.title}{which}" + (f": {table.about}" if table.about else "")
     return rf"\caption{{{escaped(f'{text}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
 

@@ -87,7 +87,7 @@ _TRANSFERS: Final = (
     Metric(
         "forgetting",
         "Forgetting",
-        r"$\mathrm{Forgetting}$",
+        "Forgetting",
         False,
         "mean over j < N of max over i < N of R[i][j], less R[N][j]",
         better="lower",
@@ -143,14 +143,13 @@ def metric_named(column: str) -> Metric:
     """
     if column.startswith("test_"):
         base = metric_named(column.removeprefix("test_"))
-        return replace(
-            base, column=column, split="test", plain=f"test {_small(base.plain)}", latex=f"test {base.latex}"
-        )
+        plain, latex = f"test {_small(base.plain)}", f"test {_small(base.latex)}"
+        return replace(base, column=column, split="test", plain=plain, latex=latex)
     of_transfer = _of_transfer(column)
     if of_transfer is not None:
         return _transfer(column, *of_transfer)
     if column == "auc":
-        latex = r"$\mathrm{Average\ AUC}$"
+        latex = "Average AUC"
         return Metric(column, "Average AUC", latex, False, _average(column), measure="auc")
     plain = words(column)
     measure = column.removeprefix(_ALL_STAGES)

@@ -6,12 +6,13 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.figures.heatmaps import heatmap
 from clops_sweep.analysis.figures.profiles import draw_profile, profile
-from clops_sweep.analysis.metrics import PAPER
+from clops_sweep.analysis.metrics import PAPER, metric_named
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.store.run_store import RunStore
 
@@ -50,3 +51,9 @@ def test_equal_metrics_are_shown_once(tmp_path: Path, generated: ModuleType) -> 
     assert shown_metrics([two, several]) == ("auc", "bwt", "bwt_lambda")
     none = experiment(tmp_path / "none", generated, auc=0.5)
     assert shown_metrics([none]) == PAPER, "nothing is equal to what is not there"
+
+
+@pytest.mark.parametrize("column", ["test_forgetting", "test_balanced_accuracy_forgetting", "test_auc", "forgetting"])
+def test_a_metric_has_one_name_on_the_page_and_in_latex(column: str) -> None:
+    metric = metric_named(column)
+    assert metric.latex == metric.plain

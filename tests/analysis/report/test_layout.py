@@ -75,7 +75,7 @@ def test_drawing_is_counted() -> None:
 def test_labels_and_captions_of_latex_are_short(report: ReportPaths) -> None:
     path = next(path for path in report.tables if path.name == "grid-results.tex")
     text = Path(path).read_text("utf-8")
-    assert r"\caption{Results of grid.}\label{table:grid:grid_results}" in text
+    assert r"\caption{Results of grid (1 of 2).}\label{table:grid:grid_results}" in text
     assert "\\footnotesize" in text.split(r"\end{tabular}")[1]
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.results import result_table
+from clops_sweep.analysis.selection import scenario_in_words
 from clops_sweep.analysis.statistics import ALPHA, holm
 from clops_sweep.analysis.tables.best import (
     best_configurations,
@@ -323,3 +324,17 @@ def test_a_data_set_without_a_complete_configuration_is_ranked_beside_one_that_h
     assert [it.name for it in found] == ["mitbih, er", "mitbih, finetune", "synthetic, er", "synthetic, finetune"]
     expected = "on synthetic, class_il, no configuration has all its runs: each is ranked by those that it has"
     assert unranked_in_words(experiment) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"scenario": "class_il"}, "class-incremental with known tasks"),
+        ({"scenario": "class_il_union"}, "class-incremental"),
+        ({"scenario": "domain_il", "domain": "lead"}, "domain-incremental by lead"),
+        ({"scenario": "time_il"}, "time-incremental"),
+        ({"scenario": "subject_il"}, "subject-incremental"),
+    ],
+)
+def test_captions_have_the_scenario_in_words(settings: dict[str, str], words: str) -> None:
+    assert scenario_in_words(RunConfig(**settings)) == words
