@@ -9,12 +9,10 @@ from dataclasses import asdict, dataclass
 from math import isclose
 from typing import Any
 
-from clops_sweep.errors import DamagedStore, one_line
+from clops_sweep.errors import one_line
 from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.store.run_store import RunStore
-
-FOLDER = "verdicts"
-"""Folder of a store with the verdicts that were shown, a file for each time that one differed."""
+from clops_sweep.store.verdict_files import FOLDER, damaged, stored_verdicts
 
 _NUMBERS = ("difference", "low", "high", "level", "p_for", "p_against")
 _NOT_COMPARED = ("at", "version", "spaces")
@@ -91,22 +89,12 @@ def kept(store: RunStore) -> Iterator[Look]:
     Raises:
         DamagedStore: a file was edited.
     """
-    folder = f"{store.files.root}/{FOLDER}"
-    for name in store.files.names(folder):
-        path = f"{folder}/{name}"
+    for path, rows in stored_verdicts(store.files):
         try:
-            content = json.loads(store.files.read(path).to_pybytes())
-            digest = content.pop("sha256")
-            looks = [_look_of(row) for row in content["verdicts"]]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise _damaged(path) from None
-        if digest != sha256(content):
-            raise _damaged(path)
+            looks = [_look_of(row) for row in rows]
+        except (KeyError, TypeError):
+            raise damaged(path) from None
         yield from looks
-
-
-def _damaged(path: str) -> DamagedStore:
-    return DamagedStore(f"{path}: was edited after these verdicts were recorded; restore the original file")
 
 
 def _look_of(row: dict[str, Any]) -> Look:

@@ -11,12 +11,13 @@ from clops_sweep.store.comparing import NUMBERS, same_rows
 from clops_sweep.store.parts import Part, owners_of
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
+from clops_sweep.store.verdict_files import copy_verdicts, stored_verdicts
 
 _RUNS_AT_A_TIME = 256
 
 
 def merge_runs(store: RunStore, other: RunStore) -> int:
-    """Copy the runs of another store that this one lacks. The other store is not changed.
+    """Copy the runs of another store that this one lacks, and its verdicts on claims. The other store is not changed.
 
     A run that failed here and finished there is copied. If both stores have finished a run, it is copied if only the
     other one has its predictions.
@@ -31,6 +32,7 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
     Raises:
         UsageError: the numbers of a run differ between the stores; both are the same store; one has another format; a
             part is damaged or the disk is full.
+        DamagedStore: a file with verdicts of the other store was edited; nothing is copied.
     """
     if store.uri == other.uri:
         raise UsageError(f"merge {store.files.shown} with {other.files.shown}: they are one store; give two")
@@ -42,6 +44,8 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
     finished_here = _finished(ours)
     both = sorted(finished_there & finished_here)
     _check_equal(store, other, both)
+    for _ in stored_verdicts(other.files):
+        pass  # each file is checked
     new = (finished_there - finished_here) | (theirs.keys() - ours.keys())
     for run_id in both:
         if run_id in theirs[run_id].predicted and run_id not in ours[run_id].predicted:
@@ -51,6 +55,7 @@ def merge_runs(store: RunStore, other: RunStore) -> int:
             _copy(store, other, run_ids, theirs)
             store.flush()
         store.models.copy(other.models, finished_there)
+        copy_verdicts(store.files, other.files)
     except OSError as error:
         raise UsageError(
             f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); "

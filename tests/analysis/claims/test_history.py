@@ -16,6 +16,7 @@ from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.report.claims_section import claims_as_data, claims_in_words, claims_text
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.spaces.claims import FileClaims
+from clops_sweep.store.merging import merge_runs
 from clops_sweep.store.run_store import RunStore
 
 ER, FINETUNE = (Side(name, {"strategy": name}) for name in ("er", "finetune"))
@@ -130,3 +131,31 @@ def test_a_store_that_cannot_be_written_to_is_told(tmp_path: Path, generated: Mo
     with pytest.warns(UserWarning, match=r"verdicts/.*\.json: these verdicts are not recorded \("):
         found = verdict(tmp_path, 4)
     assert (found.outcome, found.earlier) == ("holds", ())
+
+
+def test_merge_carries_over_the_verdicts_of_the_other_store(tmp_path: Path, generated: ModuleType) -> None:
+    """A verdict that was shown on the merged store was forgotten: a peek that left no trace."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    finish(theirs, generated, ABOVE)
+    verdict(theirs, 4)
+    finish(ours, generated, {4: -0.5, 5: 0.4, 6: -0.4})
+    assert verdict(ours, 7).outcome == "undecided"
+    own = kept(ours)
+    for _ in range(2):  # the second time, nothing is new
+        merge_runs(RunStore(ours), RunStore(theirs))
+        assert sorted(kept(ours)) == sorted([*own, *kept(theirs)])
+    merged = verdict(ours, 7, record=False)
+    assert [look.outcome for look in merged.earlier] == ["holds", "undecided"]
+    assert "decided as 'holds' on " in history_in_words(merged)
+
+
+def test_a_store_with_an_edited_verdict_is_not_merged(tmp_path: Path, generated: ModuleType) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    finish(theirs, generated, ABOVE)
+    verdict(theirs, 4)
+    (path,) = (theirs / "verdicts").glob("*.json")
+    path.write_text(path.read_text().replace('"holds"', '"undecided"'))
+    with pytest.raises(DamagedStore, match="was edited after these verdicts were recorded"):
+        merge_runs(RunStore(ours), RunStore(theirs))
+    assert RunStore(ours).statuses() == {}
+    assert kept(ours) == []
