@@ -76,12 +76,10 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
     opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
     for verdict in by_evidence[:most]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
-        contrast = verdict.weakest.contrast
-        measures = dict.fromkeys((contrast.measure, contrast.of_theirs or contrast.measure))
-        measure = " minus ".join(map(short_name, measures))
         evidence = verdict.missing
         if verdict.weakest.n:
-            evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+            contrast = contrast_in_words(verdict.weakest.contrast)
+            evidence = f"{contrast}: {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
             if verdict.outcome == "does not hold":
                 evidence += f"; smallest relevant difference: {verdict.claim.matters:.2g}"
             if verdict.as_tuned:
@@ -93,6 +91,19 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
+
+
+def contrast_in_words(contrast: Contrast) -> str:
+    """Return what is subtracted from what: "test AUC of ER minus fine-tuning"."""
+    ours, theirs = contrast.sides
+    measure = short_name(contrast.measure)
+    other = short_name(contrast.of_theirs) if contrast.of_theirs else measure
+    first = "0" if ours is None else f"{measure} of {ours.name}"
+    if theirs is None:
+        return first
+    if ours is not None and other == measure:
+        return f"{first} minus {theirs.name}"
+    return f"{first} minus {other} of {theirs.name}"
 
 
 def difference_in_words(verdict: Verdict) -> str:

@@ -43,7 +43,7 @@ from ..tables.best import (
 )
 from ..tables.by_task import by_task_text, forgetting_text, scores_by_task
 from ..tables.strategies import compare_strategies
-from ..tables.tuning import TunedMethod, budgets_of, tuning_text
+from ..tables.tuning import TunedMethod, budgets_of, seen_in_words, tuning_text
 from .best_means import best_means
 from .claims_section import claims_in_words, claims_section
 from .marks import DRAWN_FROM, MARKER, OF_FILES
@@ -433,12 +433,8 @@ def _what_was_tuned(tuned: Sequence[TunedMethod]) -> str:
     """Return a sentence on the scores that chose the configurations."""
     measures = list(dict.fromkeys(metric_named(row.measure).plain for row in tuned))
     ways = list(dict.fromkeys(row.tune_on for row in tuned))
-    seen = max((row.seen for row in tuned if np.isfinite(row.seen)), default=0.0)
-    also = ""
-    if seen > 0:
-        share = f"{100 * seen:.0f} %"
-        same = len({round(row.seen, 2) for row in tuned}) == 1
-        also = f"; {'' if same else 'up to '}{share} of them were validation people while tuning, in another split"
+    seen = seen_in_words(tuned)
+    also = f"; {seen} of them were validation people while tuning, in another split" if seen else ""
     return (
         f"Tuning chose the configurations by {' and '.join(measures)} on validation people ({listed(ways)}); scores of "
         f"reported runs are on test people{also}."

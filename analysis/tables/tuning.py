@@ -358,6 +358,8 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
     tasks = " on the tasks of tuning" if first.first_tasks else ""
     level = f" [{_LEVEL_IN_WORDS}]" if any(np.isfinite(row.optimism.low) for row in rows) else ""
     notes += _on_choices(rows)
+    if seen := seen_in_words(rows):
+        notes.append(f"test people seen: {seen} of the reported test people were validation people while tuning")
     if has_optimism:
         notes.append(f"optimism{level}: score while tuning minus test score of the reported runs{tasks}")
     return TerminalTable(
@@ -367,6 +369,19 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
         numbers,
         tuple(notes),
     )
+
+
+def seen_in_words(rows: Sequence[TunedMethod]) -> str:
+    """Return the share of the reported test people who were validation people while tuning: "80 %" or "up to 80 %".
+
+    Empty without any.
+    """
+    shares = [row.seen for row in rows if np.isfinite(row.seen)]
+    most = max(shares, default=0.0)
+    if not most > 0:
+        return ""
+    are_alike = len({round(share, 2) for share in shares}) == 1
+    return f"{'' if are_alike else 'up to '}{100 * most:.0f} %"
 
 
 def edges_in_words(edges: Mapping[str, Mapping[str, Edge]]) -> str:

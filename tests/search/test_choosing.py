@@ -187,11 +187,14 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
     """Every run of the fake workers takes the same time."""
     row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
     assert row.tied
-    (said,) = terminal_table([row]).notes
+    said, seen = terminal_table([row]).notes
+    assert row.seen > 0
+    shared = f"{100 * row.seen:.0f} % of the reported test people were validation people while tuning"
+    assert seen == f"test people seen: {shared}"
     assert said.startswith("er: all 3 trials have the same seconds: what was tuned has no effect on 1 task")
     assert f"{said}." in tuning_text([row], "t").notes
     some = replace(row, tied=False, equal=2)
-    (said,) = terminal_table([some]).notes
+    said, _ = terminal_table([some]).notes
     assert said == "er: 2 of 3 trials share the best seconds, and the choice is the first of them"
     assert row.equal == 3
 

@@ -11,6 +11,7 @@ import pytest
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
 from clops_sweep.analysis.claims.verdicts import Verdict, verdicts
 from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.report.claims_section import contrast_in_words
 from clops_sweep.analysis.statistics import standard_error
 from clops_sweep.store.run_store import RunStore
 from tests.analysis.claims.test_claims import rows_of
@@ -105,3 +106,19 @@ def test_a_claim_over_places_names_those_that_are_not_compared(tmp_path: Path) -
     verdict = verdict_of(rows[(rows["learning_rate"] == 0.001) | (rows["seed"] != 2)])
     lacks = "1 of 4 pairs of split and seed left out: it lacks runs that others have"
     assert (verdict.evidence[0].n, verdict.missing) == (3, lacks)
+
+
+@pytest.mark.parametrize(
+    ("contrast", "words"),
+    [
+        (Contrast(Side("ER", {}), Side("EWC", {}), "test_auc"), "test AUC of ER minus EWC"),
+        (Contrast(Side("ER", {}), None, "test_bwt"), "test BWT of ER"),
+        (Contrast(None, Side("EWC", {}), "test_bwt"), "0 minus test BWT of EWC"),
+        (
+            Contrast(Side("ER", {}), Side("EWC", {}), "test_auc", of_theirs="auc"),
+            "test AUC of ER minus AUC of EWC",
+        ),
+    ],
+)
+def test_a_verdict_says_what_is_subtracted_from_what(contrast: Contrast, words: str) -> None:
+    assert contrast_in_words(contrast) == words
