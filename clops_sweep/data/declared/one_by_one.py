@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment
+from clops_sweep.data.declared.formats.stated_variables import StatedVariables
 from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
 from clops_sweep.data.files.resampling import at_rate, resampling_notes
+from clops_sweep.data.files.units import of_each
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, prefixed, shown
 
@@ -81,6 +83,46 @@ class Recording:
         if self.sampling_rate is not None:
             facts.append(f"{_values_in_words(self.sampling_rate)} Hz")
         return f"<Recording{of_name}: {'; '.join(facts)}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordingOfFile(Recording):
+    """A recording with what its file states beside the samples, which is compared with what is declared.
+
+    What the reader of the file was told is compared at once, and the rest by `item`.
+    """
+
+    stated: StatedVariables = field(default_factory=StatedVariables)
+
+    def with_notes_on_given(self) -> RecordingOfFile:
+        """Return the recording with notes on its own rate, units and channels, and without what they contradict."""
+        stated = self.stated
+        samples, count = _sizes(self.signal)
+        rate = self.sampling_rate
+        has_rate = isinstance(rate, int | float | np.number) and not isinstance(rate, bool)
+        channels = None
+        if isinstance(self.channels, list | tuple | np.ndarray):
+            channels = [str(name) for name in self.channels]
+        units = None
+        if self.units is not None:
+            units = [self.units] * count if isinstance(self.units, str) else list(self.units)
+        notes = stated.notes(samples, float(rate) if has_rate else None, units, channels)
+        if rate is not None:
+            stated = replace(stated, rates={}, distances={}, times={})
+        if channels is not None:
+            stated = replace(stated, names={})
+        if units is not None:
+            stated = replace(stated, units={})
+        return replace(self, notes=[*self.notes, *notes], stated=stated)
+
+
+def _sizes(signal: Any) -> tuple[int, int]:
+    """Return the samples and the number of channels of a signal; 0 samples if its channels have several lengths."""
+    if isinstance(signal, list | tuple):
+        lengths = {np.size(channel) for channel in signal if not isinstance(channel, list | tuple)}
+        return lengths.pop() if len(lengths) == 1 else 0, len(signal)
+    shape = np.shape(signal)
+    return shape[-1] if shape else 0, shape[0] if len(shape) > 1 else 1
 
 
 def _shape_in_words(signal: Any) -> str:
@@ -329,6 +371,17 @@ def item(
     # The array is copied, because the generator may reuse it.
     array, gain = array.copy()[None], checks.gains(recording.gain, len(array))
     notes = (*recording.notes, *_notes(recording, usual, rate, common.channels))
+    if isinstance(recording, RecordingOfFile):
+        given_rate = usual if recording.sampling_rate is None else recording.sampling_rate
+        units = of_each(common.units, len(common.channels))
+        notes += tuple(
+            recording.stated.notes(
+                array.shape[-1],
+                None if np.ndim(given_rate) or recording.timestamps is not None else rate,
+                units or None,
+                common.channels,
+            )
+        )
     return InMemory(
         columns.names, files, columns=columns, intervals=intervals, array=array, rate=rate, gain=gain, notes=notes
     )

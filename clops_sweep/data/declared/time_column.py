@@ -32,13 +32,14 @@ def time_column(titles: Sequence[str], others: Collection[int]) -> int | None:
     return None
 
 
-def notes_on_times(name: str, times: NDArray[Any], rate: float) -> list[str]:
+def notes_on_times(name: str, times: NDArray[Any], rate: float, what: str = "column") -> list[str]:
     """Return sentences on times that do not fit samples that follow one another at a rate.
 
     Args:
         name: name of their column.
         times: the time of each sample, dates or numbers in any unit.
         rate: the sampling rate in Hz.
+        what: what holds them.
     """
     dated = times.dtype.kind == "M"
     seconds = (times - times[:1]).astype("timedelta64[ns]").astype(np.float64) * 1e-9 if dated else times
@@ -46,24 +47,29 @@ def notes_on_times(name: str, times: NDArray[Any], rate: float) -> list[str]:
     if len(steps) < _FEWEST or not np.isfinite(steps).all():
         return []
     if (steps < 0).any():
-        return [f"column {shown(name)} goes back: the samples are taken in the order of their lines"]
+        return [f"{what} {shown(name)} goes back: the samples are taken in the order of their lines"]
     usual = _usual(steps)
     if not usual > 0:
         return []
     notes = []
     counts_samples = not dated and usual == 1
-    units = (1.0,) if dated else _PER_SECOND
-    if not counts_samples and not any(abs(usual * rate / unit - 1) <= _TOLERANCE for unit in units):
+    fits = abs(usual * rate - 1) <= _TOLERANCE if dated else fits_rate(usual, rate)
+    if not counts_samples and not fits:
         notes.append(
-            f"column {shown(name)} has steps of {usual:.4g}, which are no {1 / rate:.4g} s in any unit: "
+            f"{what} {shown(name)} has steps of {usual:.4g}, which are no {1 / rate:.4g} s in any unit: "
             f"is sampling_rate={rate:g} right?"
         )
     if (steps > _JUMP * usual).any() and np.median(steps) > 0:
         notes.append(
-            f"column {shown(name)} jumps: samples around a gap are taken as neighbours; read=function with "
+            f"{what} {shown(name)} jumps: samples around a gap are taken as neighbours; read=function with "
             "Recording(timestamps=...) keeps gaps"
         )
     return notes
+
+
+def fits_rate(step: float, rate: float) -> bool:
+    """Return whether a step is the distance of samples at a rate, in seconds or another unit of time."""
+    return any(abs(step * rate / unit - 1) <= _TOLERANCE for unit in _PER_SECOND)
 
 
 def _usual(steps: NDArray[np.float64]) -> float:

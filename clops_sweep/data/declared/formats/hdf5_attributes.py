@@ -56,7 +56,7 @@ def require_scale(
         )
     is_plain = not scales and bool((gain == 1).all())
     for unit in _texts_of_units(attributes) if is_plain else ():
-        if _differs(unit, units):
+        if differs(unit, units):
             raise UsageError(
                 f"{where}: says that it is in {unit}, not in {units}; give its unit, or the factor as gain"
             )
@@ -96,7 +96,7 @@ def notes_on_groups(
             if not np.isclose(stated, rate, rtol=1e-6):
                 notes.append(f"its group says {name} = {stated:g}, and sampling_rate is {rate:g}: check it")
         for unit in units_of_group:
-            if _differs(unit, units):
+            if differs(unit, units):
                 notes.append(f"its group says that it is in {unit}, and units is {units}: check it")
         other = other_order(of_group, channels)
         if other is not None:
@@ -106,7 +106,7 @@ def notes_on_groups(
     return list(dict.fromkeys(notes))
 
 
-def _differs(unit: str, units: str) -> bool:
+def differs(unit: str, units: str) -> bool:
     """Return whether a unit can be converted to the declared one, and is another."""
     return known(unit) and known(units) and factor(unit, units) != 1
 

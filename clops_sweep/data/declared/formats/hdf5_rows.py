@@ -15,8 +15,10 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, TableFields
 from clops_sweep.data.declared.formats.hdf5_attributes import fill_values, notes_on_groups, require_scale
 from clops_sweep.data.declared.formats.readers import opened
+from clops_sweep.data.declared.formats.stated_variables import SHORT, TIMES
 from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
+from clops_sweep.data.declared.time_column import notes_on_times
 from clops_sweep.data.files.folder import natural, shorten, visible
 from clops_sweep.data.left_out import Reason
 from clops_sweep.data.records import Common, Source
@@ -61,25 +63,30 @@ class Hdf5Rows(Portion):
                 data = file[first.dataset]
                 attributes = dict(data.attrs)
                 groups = _attributes_of_groups(file, first.dataset)
+                times = _times_beside(file, first.dataset)
                 if first.place is None:
-                    return np.atleast_2d(data[()])[None], attributes, groups
+                    return np.atleast_2d(data[()])[None], attributes, groups, times
                 part = slice(first.place, first.place + len(self.rows))
                 stored = data[..., part].transpose() if first.is_reversed else data[part]
-                return stored[:, None] if stored.ndim == 2 else stored, attributes, groups
+                return stored[:, None] if stored.ndim == 2 else stored, attributes, groups, times
 
-        stored, attributes, groups = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
+        stored, attributes, groups, times = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         where = f"{shorten(first.file)}: {first.dataset}"
         require_scale(where, attributes, self.gain, self.units, self.rate, self.channels)
         if stored.shape[1] != len(self.gain):
             stored = stored.swapaxes(1, 2)
         is_plain = bool((self.gain == 1).all())
+        notes = notes_on_groups(attributes, groups, self.units if is_plain else "", self.rate, self.channels)
+        if times is not None and len(times[1]) == stored.shape[2]:
+            name, values = times
+            notes += notes_on_times(name, values, self.rate, what="dataset")
         return Signal(
             stored,
             self.rate,
             self.gain,
             np.zeros(len(self.gain)),
             missing=fill_values(attributes, stored),
-            notes=notes_on_groups(attributes, groups, self.units if is_plain else "", self.rate, self.channels),
+            notes=notes,
         )
 
     def where(self, common: Common) -> str:
@@ -111,6 +118,20 @@ def _attributes_of_groups(file: Any, dataset: str) -> list[dict[str, Any]]:
                 values.setdefault(name, beside[()])
         stated.append(values)
     return stated
+
+
+def _times_beside(file: Any, dataset: str) -> tuple[str, NDArray[np.float64]] | None:
+    """Return the name and the values of a dataset of numbers that is named as times, in the group of the samples."""
+    group = file[dataset].parent
+    for name in TIMES:
+        beside = group.get(name)
+        shape = getattr(beside, "shape", None)
+        if shape is None or len(shape) != 1 or beside.dtype.kind not in "iuf" or name == dataset:
+            continue
+        times = beside[()].astype(np.float64)
+        if name not in SHORT or (np.diff(times) > 0).all():
+            return name, times
+    return None
 
 
 class _Layout(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,16 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.arguments import named_arguments
-from clops_sweep.data.declared.formats.hdf5_attributes import other_order
 from clops_sweep.data.declared.formats.readers import opened
-from clops_sweep.data.declared.one_by_one import Recording
+from clops_sweep.data.declared.formats.stated_variables import (
+    DISTANCES,
+    NAMES,
+    RATES,
+    TIMES,
+    UNITS,
+    StatedVariables,
+)
+from clops_sweep.data.declared.one_by_one import Recording, RecordingOfFile
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
 from clops_sweep.data.files.regular_files import open_regular
@@ -30,22 +38,8 @@ _TABLES = ("table", "timetable")
 _SAMPLES_OF_EEGLAB = (".fdt", ".dat")
 """Endings of files to which EEGLAB writes samples apart from the .set file, in lower case."""
 
-_RATES = (
-    "fs",
-    "Fs",
-    "FS",
-    "sfreq",
-    "srate",
-    "sampling_rate",
-    "sampling_frequency",
-    "sample_rate",
-    "samplingRate",
-    "SamplingRate",
-)
-"""Names of variables that are the sampling rate."""
-
-_NAMES = ("channels", "channel_names", "ch_names", "leads", "lead_names", "sig_name")
-"""Names of variables with the names of the channels."""
+_STATED = (*RATES, *DISTANCES, *TIMES, *UNITS, *NAMES)
+"""Names of variables that state facts about the samples."""
 
 _CHECKED = (
     Harmless(
@@ -73,7 +67,7 @@ def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> R
     """
     path = Path(path)
     names = _named(signal, fields)
-    tops = sorted({*(name.partition(".")[0] for name in names), *_RATES, *_NAMES})
+    tops = sorted({*(name.partition(".")[0] for name in names), *_STATED})
     is_new = False
 
     def read(scipy: Any) -> Any:
@@ -150,37 +144,25 @@ def _of_variables(
     if isinstance(samples, str):
         raise UsageError(f"{shorten(path)}: variable {shown(signal)} is empty or text; expected samples")
     read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
-    said = _notes_on_rate(variables, signal, read.get("sampling_rate"))
-    said += _notes_on_names(variables, read.get("channels"))
-    read["notes"] = [*(read.get("notes") or ()), *said]
-    return Recording(signal=samples, **read)
+    stated = _stated(variables, signal)
+    if "timestamps" in read:
+        stated = replace(stated, times={})
+    if read.get("gain") is not None:
+        stated = replace(stated, units={})
+    recording = RecordingOfFile(signal=samples, **read, stated=stated)
+    return recording.with_notes_on_given()
 
 
-def _notes_on_names(variables: Mapping[str, Any], channels: Any) -> list[str]:
-    """Return a sentence on a variable that names the channels in another order."""
-    if not isinstance(channels, list | tuple | np.ndarray):
-        return []
-    declared = [str(channel) for channel in channels]
-    named = {name: _simple(variables[name]) for name in _NAMES if name in variables}
-    other = other_order(named, declared)
-    return [] if other is None else [f"its variable says {other}, and channels are {', '.join(declared)}: check it"]
-
-
-def _notes_on_rate(variables: Mapping[str, Any], signal: str, rate: Any) -> list[str]:
-    """Return a sentence on a variable beside the samples, or at the top, that states another sampling rate."""
+def _stated(variables: Mapping[str, Any], signal: str) -> StatedVariables:
+    """Return what variables beside the samples, or at the top, state."""
     beside: Any = variables
     for key in signal.split(".")[:-1]:
         beside = beside[key]
-    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
-        return []
+    holders = []
     for holder in (beside, variables):
-        for name in _RATES:
-            stated = _simple(holder.get(name)) if isinstance(holder, Mapping) else None
-            if isinstance(stated, int | float) and not isinstance(stated, bool):
-                if np.isclose(float(stated), float(rate), rtol=1e-6):
-                    return []
-                return [f"its variable {name} is {stated:g}, and sampling_rate is {rate:g}: check it"]
-    return []
+        if isinstance(holder, Mapping):
+            holders.append({name: _simple(holder[name]) for name in _STATED if name in holder})
+    return StatedVariables.of(holders)
 
 
 def _simple(value: Any) -> Any:
