@@ -11,6 +11,14 @@ from typing import Final
 _PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
 """Words and numbers in a name."""
 
+_CYRILLIC: Final = (
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
+)
+_GREEK: Final = "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
+_LATIN: Final = str.maketrans(_CYRILLIC + _GREEK, "ABEKMHOPCTYXIJSaeopcyxijsABEZHIKMNOPTYXo")
+"""Letters of other alphabets that look like Latin ones."""
+
 _SHORTEST: Final = 5
 """Fewest letters of a word that is taken for a misspelling: MICU and SICU are two wards."""
 _MOST_LETTERS: Final = 2
@@ -24,9 +32,14 @@ Otherwise, the right name is there more than twice as often.
 """
 
 
+def latin(name: str) -> str:
+    """Return a name with Latin letters instead of those of the Cyrillic and Greek alphabets that look alike."""
+    return name.translate(_LATIN)
+
+
 def written(name: str) -> tuple[str, ...]:
-    """Return the words and numbers of a name without case, marks, spaces and leading zeros."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
+    """Return the words and numbers of a name without case, marks, spaces and leading zeros, in letters of `latin`."""
+    plain = latin(unicodedata.normalize("NFKC", name)).casefold()
     return tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in _PARTS.findall(plain)) or (name,)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.misspelt import likely_meant, written
+from clops_sweep.data.misspelt import latin, likely_meant, written
 from clops_sweep.errors import listed, several, shown
 
 _NUMBER: Final = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
@@ -153,4 +153,7 @@ def _alike(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def _in_words(pairs: Sequence[tuple[str, str]]) -> str:
     one, other = (shown(shorten(name)) for name in pairs[0])
-    return f"names that differ only in case, marks, spaces or leading zeros: {len(pairs):,}, such as {one} and {other}"
+    how = "differ only in case, marks, spaces or leading zeros"
+    if {latin(name) for name in pairs[0]} != set(pairs[0]):
+        how = "look alike, with letters of two alphabets"
+    return f"names that {how}: {len(pairs):,}, such as {one} and {other}"

@@ -23,6 +23,7 @@ from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form, thousands_refused, with_thousands
 from clops_sweep.data.files.folder import natural, shorten
 from clops_sweep.data.left_out import INTERVALS, LABELS, RECORDINGS, Collected, Reason, sentences
+from clops_sweep.data.misspelt import latin
 from clops_sweep.errors import UsageError, closest, listed, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
@@ -207,18 +208,20 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
 
 
 def _check_writing(labels: Sequence[str]) -> None:
-    """Refuse labels that differ only in case, spaces or leading zeros: they would be two classes.
+    """Refuse labels that differ only in case, spaces, leading zeros or alphabet: they would be two classes.
 
     Raises:
         UsageError: two labels do; the message gives the classes that join them.
     """
     first: dict[str, str] = {}
     for label in labels:
-        plain = "".join(label.casefold().split())
+        plain = "".join(latin(label).casefold().split())
         is_number = plain.isascii() and plain.isdigit()
         other = first.setdefault(plain.lstrip("0") or "0" if is_number else plain, label)
         if other != label:
             how = "leading zeros" if is_number else "case or spaces"
+            if {latin(other), latin(label)} != {other, label}:
+                how = "the alphabet of letters that look alike"
             raise UsageError(
                 f"label: {shown(other)} and {shown(label)} differ only in {how}; give classes={{{other!r}: "
                 f"{other!r}, {label!r}: {other!r}, ...}} to join them, or classes=[...] with all labels to keep both"
