@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment
-from clops_sweep.data.declared.formats.stated_variables import StatedVariables
 from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
+from clops_sweep.data.declared.stated_variables import StatedVariables
 from clops_sweep.data.files.resampling import at_rate, resampling_notes
 from clops_sweep.data.files.units import of_each
 from clops_sweep.data.records import Common

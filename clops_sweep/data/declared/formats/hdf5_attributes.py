@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.files.units import factor, known
+from clops_sweep.data.declared.stated_variables import differs, other_order
 from clops_sweep.errors import UsageError
 
 _FILL: Final = ("_FillValue", "missing_value")
@@ -106,11 +106,6 @@ def notes_on_groups(
     return list(dict.fromkeys(notes))
 
 
-def differs(unit: str, units: str) -> bool:
-    """Return whether a unit can be converted to the declared one, and is another."""
-    return known(unit) and known(units) and factor(unit, units) != 1
-
-
 def _texts_of_units(attributes: Mapping[str, Any]) -> list[str]:
     """Return the units that attributes state, of all channels or of each."""
     texts = list[str]()
@@ -136,23 +131,6 @@ def stated_rates(attributes: Mapping[str, Any]) -> list[tuple[str, float]]:
         if number is not None and number > 0:
             rates.append((name, number))
     return rates
-
-
-def other_order(values: Mapping[str, Any], channels: Sequence[str]) -> str | None:
-    """Return the value that names the channels in another order, such as "leads = II, I"; None without one."""
-    declared = [channel.casefold() for channel in channels]
-    for name, value in values.items():
-        if isinstance(value, str | bytes) or np.size(value) != len(declared) or len(declared) < 2:
-            continue
-        texts = []
-        for text in np.ravel(np.asarray(value, object)).tolist():
-            texts.append(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
-        if not all(isinstance(text, str) for text in texts):
-            continue
-        plain = [text.strip().casefold() for text in texts]
-        if sorted(plain) == sorted(declared) and plain != declared:
-            return f"{name} = {', '.join(text.strip() for text in texts)}"
-    return None
 
 
 def _listed(numbers: list[float]) -> str:

@@ -15,9 +15,9 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, TableFields
 from clops_sweep.data.declared.formats.hdf5_attributes import fill_values, notes_on_groups, require_scale
 from clops_sweep.data.declared.formats.readers import opened
-from clops_sweep.data.declared.formats.stated_variables import SHORT, TIMES
 from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
+from clops_sweep.data.declared.stated_variables import SHORT, TIMES
 from clops_sweep.data.declared.time_column import notes_on_times
 from clops_sweep.data.files.folder import natural, shorten, visible
 from clops_sweep.data.left_out import Reason

@@ -12,7 +12,8 @@ import numpy as np
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.formats.readers import opened
-from clops_sweep.data.declared.formats.stated_variables import (
+from clops_sweep.data.declared.one_by_one import Recording, RecordingOfFile
+from clops_sweep.data.declared.stated_variables import (
     DISTANCES,
     NAMES,
     RATES,
@@ -20,7 +21,6 @@ from clops_sweep.data.declared.formats.stated_variables import (
     UNITS,
     StatedVariables,
 )
-from clops_sweep.data.declared.one_by_one import Recording, RecordingOfFile
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
 from clops_sweep.data.files.regular_files import open_regular

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from clops_sweep.data.declared.formats.hdf5_attributes import differs, other_order
 from clops_sweep.data.declared.time_column import fits_rate, notes_on_times
+from clops_sweep.data.files.units import factor, known
 
 RATES: Final = (
     "fs",
@@ -128,3 +128,25 @@ class StatedVariables:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def differs(unit: str, units: str) -> bool:
+    """Return whether a unit can be converted to the declared one, and is another."""
+    return known(unit) and known(units) and factor(unit, units) != 1
+
+
+def other_order(values: Mapping[str, Any], channels: Sequence[str]) -> str | None:
+    """Return the value that names the channels in another order, such as "leads = II, I"; None without one."""
+    declared = [channel.casefold() for channel in channels]
+    for name, value in values.items():
+        if isinstance(value, str | bytes) or np.size(value) != len(declared) or len(declared) < 2:
+            continue
+        texts = []
+        for text in np.ravel(np.asarray(value, object)).tolist():
+            texts.append(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        if not all(isinstance(text, str) for text in texts):
+            continue
+        plain = [text.strip().casefold() for text in texts]
+        if sorted(plain) == sorted(declared) and plain != declared:
+            return f"{name} = {', '.join(text.strip() for text in texts)}"
+    return None
