@@ -50,12 +50,27 @@ def _cut(name: RunName, width: int) -> str:
     """Return a name with short labels, and with an ellipsis, if it has no room.
 
     The ellipsis is in the middle of the longest variant if enough of it is left, so that all numbers stay. Otherwise it
-    replaces whole labels, so that a number is not cut from its name. If neither has room, the whole name is cut.
+    replaces the longest labels, so that a number is not cut from its name. If neither has room, the whole name is cut.
     """
     (text,) = fitted([name], width)
     room = max(width, _SHORTEST_NAME)
     if len(text) <= room:
         return text
+    shortened = _with_cut_variant(name, room) or _with_cut_space(name, room) or _without_longest(name, room)
+    return shortened or _cut_in_the_middle(name.symbolic, room)
+
+
+def _with_cut_space(name: RunName, room: int) -> str:
+    """Return a name whose space has an ellipsis in its middle; empty if too little of it is left."""
+    whole = ", ".join(label.symbolic for label in name.labels)
+    left = room - len(whole) - len(": ")
+    if not name.labels or left < _SHORTEST_LABEL:
+        return ""
+    return f"{_cut_in_the_middle(name.space, left)}: {whole}"
+
+
+def _with_cut_variant(name: RunName, room: int) -> str:
+    """Return a name whose longest variant has an ellipsis in its middle; empty if too little of it is left."""
     labels = [Label(label.symbolic) for label in name.labels]
     of_variants = [position for position, label in enumerate(name.labels) if not label.axis]
     if of_variants:
@@ -65,11 +80,26 @@ def _cut(name: RunName, width: int) -> str:
         if left >= _SHORTEST_LABEL:
             labels[longest] = Label(_cut_in_the_middle(labels[longest].text, left))
             return RunName(tuple(labels), name.space).short
-    for kept in range(len(name.labels) - 2, -1, -1):
-        left_out = RunName((*name.labels[:kept], Label("…"), name.labels[-1]), name.space).short
-        if len(left_out) <= room:
-            return left_out
-    return _cut_in_the_middle(text, room)
+    return ""
+
+
+def _without_longest(name: RunName, room: int) -> str:
+    """Return a name with an ellipsis for its longest labels, the last one excepted; empty if it has no room."""
+    labels = [Label(label.symbolic) for label in name.labels]
+    shown = list(range(len(labels)))
+    while len(shown) > 1:
+        shown.remove(max(shown[:-1], key=lambda position: len(labels[position].text)))
+        first_left_out = next(at for at in range(len(labels)) if at not in shown)
+        texts = []
+        for at, label in enumerate(labels):
+            if at in shown:
+                texts.append(label)
+            elif at == first_left_out:
+                texts.append(Label("…"))
+        shortened = RunName(tuple(texts), name.space).short
+        if len(shortened) <= room:
+            return shortened
+    return ""
 
 
 def _cut_in_the_middle(text: str, room: int) -> str:
@@ -111,7 +141,10 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
 
 
 def _finished(job: Job, values: Mapping[str, float], width: int) -> str:
-    """Return the line of a finished run. If its name has no room, symbols are tried, then only the first score."""
+    """Return the line of a finished run. If its name has no room, symbols are tried, then only the first score.
+
+    Then the longest variant is cut or, without one that is long enough, the longest labels are left out.
+    """
     name = name_of(job)
     first = dict(islice(values.items(), 1))
     for shown in (values, first):
@@ -120,8 +153,13 @@ def _finished(job: Job, values: Mapping[str, float], width: int) -> str:
             line = f"finished  {text}{rest}"
             if len(line) <= width:
                 return line
-    rest = f", seed {job.config.seed}: {scores_in_words(values)}"
-    return f"finished  {_cut(name, width - len('finished  ') - len(rest))}{rest}"
+    seed = f", seed {job.config.seed}: "
+    room = width - len("finished  ") - len(seed)
+    cut_variant = _with_cut_variant(name, room - len(scores_in_words(values)))
+    if cut_variant:
+        return f"finished  {cut_variant}{seed}{scores_in_words(values)}"
+    score = scores_in_words(first)  # a name tells more than a second score
+    return f"finished  {_cut(name, room - len(score))}{seed}{score}"
 
 
 def resumed(job: Job, progress: Progress) -> str:

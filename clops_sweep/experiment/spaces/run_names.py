@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from clops_sweep.experiment.axis_names import axis_symbol
@@ -54,9 +54,23 @@ class Label:
 
     @property
     def symbolic(self) -> str:
-        """The label with the paper's symbol of its config field, such as "b = 0.1"; the short label without one."""
+        """The label with the paper's symbol of its config field, such as "b = 0.1", and a number of three digits.
+
+        Without a symbol it is the short label; a learning rate is "lr 0.001".
+        """
+        rounded = replace(self, text=_rounded(self.text)) if is_field(self.axis) else self
         symbol = axis_symbol(self.axis)
-        return self.short if symbol == self.axis else f"{symbol} = {self.text}"
+        if symbol != self.axis:
+            return f"{symbol} = {rounded.text}"
+        return f"lr {rounded.text}" if self.axis == "learning_rate" else rounded.short
+
+
+def _rounded(text: str) -> str:
+    """Return a number with three significant digits; other texts, and whole numbers, as they are."""
+    try:
+        return text if text.isdigit() else f"{float(text):.3g}"
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True)

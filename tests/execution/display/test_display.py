@@ -161,8 +161,9 @@ def test_numbers_in_names_of_runs_keep_the_names_of_their_fields() -> None:
     assert str(RunName((Label("finetune"), labels[-1]))) == "finetune, split 0"
     job = Job("run", RunConfig(), name=RunName(labels, "trial 0"))
     shortened = {
-        91: "trial 0: learning_rate 0.00148, ratio = 8, split 0",
-        89: "trial 0: learning_rate 0.00148, …, split 0",
+        98: "trial 0: learning_rate 0.00148, replay_ratio 8, split 0",
+        91: "trial 0: lr 0.00148, ratio = 8, split 0",
+        78: "trial 0: …, ratio = 8, split 0",
         68: "trial 0: …, split 0",
     }
     for width, name in shortened.items():
@@ -358,3 +359,22 @@ def test_a_sweep_that_stops_says_how_to_go_on_and_ends_if_ray_ends_too(capsys: p
     for line in others:
         assert line.endswith("the same sweep, started again, goes on from the last checkpoints")
     assert len(others) == 2
+
+
+def test_a_long_number_is_left_out_before_what_is_short() -> None:
+    """Of five tuned values only the first was shown, since its name and digits are long."""
+    labels = (
+        Label("0.000316228", "learning_rate"),
+        Label("0.132345", "storage_fraction"),
+        Label("random", "storage_order"),
+        Label("3", "split_seed"),
+    )
+    job = Job("run", RunConfig(), name=RunName(labels, "trial 0"))
+    line = ended(job, Finished({"auc": 0.8123, "bwt": -0.03}), "status")
+    expected = "trial 0: lr 0.000316, b = 0.132, random, split 3, seed 0: validation AUC 0.812, BWT -0.030"
+    assert line == f"finished  {expected}"
+    narrow = ended(job, Finished({"auc": 0.8123, "bwt": -0.03}), "status", 80)
+    assert narrow == "finished  trial 0: …, b = 0.132, random, split 3, seed 0: validation AUC 0.812"
+    long = Job("run", RunConfig(), name=RunName(labels[1:3], "a_search_space_with_a_long_name_that_has_no_room"))
+    name = ended(long, Finished({"auc": 0.8123}), "status", 80).partition(", seed")[0]
+    assert name == "finished  a_search_s…as_no_room: b = 0.132, random"
