@@ -242,6 +242,15 @@ def in_process(capfd: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
+    from clops_sweep.analysis.drawing.pictures import Sketch
+    from tests.helpers.unpainted import unpainted as empty
+
+    monkeypatch.setattr(Sketch, "drawn", empty)
+
+
 Tables = Callable[..., dict[str, pa.Table]]
 
 

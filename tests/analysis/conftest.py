@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
-from tests.helpers import unpainted as empty_figures
 
 
 def load(name: str, path: Path) -> ModuleType:
@@ -93,12 +91,6 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
         fails=lambda c: c.strategy == "clops" and cell(c) == ("random", 0.1, 0.5),
     )
     return store
-
-
-@pytest.fixture
-def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
-    monkeypatch.setattr(Sketch, "drawn", empty_figures.unpainted)
 
 
 @pytest.fixture(scope="session")

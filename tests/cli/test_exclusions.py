@@ -38,7 +38,7 @@ SHORTCUT = "class loud can be told without a network by amplitude"
 
 
 @pytest.fixture
-def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpainted: None) -> Iterator[str]:
     """What a launch on 80 windows of three channels prints, three of them with a missing sample in one channel."""
     monkeypatch.chdir(tmp_path)
     Path("space.py").write_text(FILE)

@@ -39,6 +39,8 @@ from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_failure, record_result
 
+pytestmark = pytest.mark.usefixtures("unpainted")
+
 WARDS = """
 from tests.data.declared_files import waves
 N = 192

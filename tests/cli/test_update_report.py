@@ -134,6 +134,7 @@ def test_without_criteria_an_update_is_not_judged(made: tuple[Path, list[str]], 
     assert [report.as_data()[name] for name in ("holds", "judged")] == [None, False]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_page_with_a_title_is_kept(made: tuple[Path, list[str]], ask: Ask) -> None:
     folder, (_, run_id, *_) = made
     page = folder / "results" / "report" / f"update-{run_id}.html"
@@ -146,6 +147,7 @@ def test_a_page_with_a_title_is_kept(made: tuple[Path, list[str]], ask: Ask) -> 
     assert "<h1>Update report: St Bertha</h1>" in page.read_text()
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_page_judged_by_other_criteria_is_kept(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
     folder, (run_id, *_) = made
     page = folder / "results" / "report" / f"update-{run_id}.html"
@@ -181,6 +183,7 @@ def test_a_page_judged_by_other_criteria_is_kept(made: tuple[Path, list[str]], a
     }
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, list[str]], ask: Ask) -> None:
     with_predictions = {made[1][0], made[1][1], made[1][3]}
     done = ask()
@@ -196,6 +199,7 @@ def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, lis
     assert other[1] in with_predictions - {offered[2]}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
     limits, page = tmp_path / "limits.toml", tmp_path / "page.html"
     limits.write_text("max_flips = 1\nmin_accuracy = 1.0\n")
@@ -277,6 +281,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     forget()
 
 
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize("limit", [0, 1], ids=["too strict", "met by all"])
 def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     few: tuple[Path, str], tmp_path: Path, limit: float
@@ -465,6 +470,7 @@ def updated(folder: Path, **settings: Any) -> UpdateReport:
     return update_report(store.uri, run_id, prepared_root=folder / "prepared")
 
 
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize(
     ("settings", "sentences"),
     [
@@ -547,6 +553,7 @@ def test_each_model_has_its_own_patients_in_training(ward: Path, tmp_path: Path)
     assert trained == ["unknown without the prepared frames", str(len(training))]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_a_class_of_the_last_site_alone_is_shown_apart(ward: Path) -> None:
     report = updated(ward, dataset="rare", scenario="domain_il", domain="site")
     (new_class,) = report.new_classes
@@ -604,6 +611,7 @@ def windows(data_root):
 """
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_parts_of_recordings_are_called_windows(ward: Path) -> None:
     declare(ward / "windows.py", WINDOWS)
     prepare("windows", prepared_root=ward / "prepared", data_root=None)

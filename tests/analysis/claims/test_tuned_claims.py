@@ -98,6 +98,7 @@ def claim_of(study: Path, file: str) -> dict[str, Any]:
     return dict(claim)
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_methods_with_other_choices_are_compared_and_their_choices_named(study: Path, reported: pd.DataFrame) -> None:
     rates = reported.groupby("strategy")["learning_rate"].unique().map(list)
     assert [len(rates["er"]), len(rates["finetune"])] == [1, 1]

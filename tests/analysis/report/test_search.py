@@ -103,6 +103,7 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
     return store
 
 
+@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -136,6 +137,7 @@ def test_the_report_shows_a_search(
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_few_trials_have_no_importance_of_parameters(tmp_path: Path, generated: ModuleType) -> None:
     space = search_space(9)
     store = filled(tmp_path / "results", generated, space)

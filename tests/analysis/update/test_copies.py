@@ -21,6 +21,8 @@ from clops_sweep.testing import tiny_frames
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_result
 
+pytestmark = pytest.mark.usefixtures("unpainted")
+
 COPIED = """
 N = 144
 PEOPLE = np.arange(N) // 4

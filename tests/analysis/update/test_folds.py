@@ -31,6 +31,8 @@ from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_failure, record_result
 
+pytestmark = pytest.mark.usefixtures("unpainted")
+
 FOLDED = """
 N = 216
 PEOPLE = np.arange(N) // 8

@@ -22,6 +22,8 @@ from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_result
 
+pytestmark = pytest.mark.usefixtures("unpainted")
+
 WARDS = """
 PEOPLE = np.repeat(np.arange({people}), 6)
 CODES = np.arange(len(PEOPLE)) % 2  # 1: AF
