@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, native
-from tests.helpers import quick_fonts  # noqa: F401, for all reports of this process
+from tests.helpers import few_records, quick_fonts  # noqa: F401, for all data and reports of this process
 from tests.helpers.preloaded import COMMANDS, SWEEPS, Preloaded
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.experiment.plugins.registry import REGISTRIES
-from tests.data.conftest import in_one_process, mitbih, write_mitbih_record
+from tests.data.conftest import mitbih, write_mitbih_record
 
-__all__ = ["in_one_process", "in_turn", "mitbih", "write_mitbih_record"]
+__all__ = ["in_turn", "mitbih", "write_mitbih_record"]
 
 IN_TURN = """
 import json

@@ -65,7 +65,7 @@ def test_of_many_patients_the_first_are_listed_unless_all_are_asked_for(prepared
     assert len(whole.splitlines()) - len(folded.splitlines()) == many - 3 - 1
 
 
-@pytest.mark.usefixtures("nothing_declared", "in_one_process")
+@pytest.mark.usefixtures("nothing_declared")
 def test_a_warning_on_top_says_that_half_of_the_recordings_are_dropped(tmp_path: Path) -> None:
     body = """
     @dataset("own", files=["n*.npy"])
@@ -85,7 +85,6 @@ def test_a_warning_on_top_says_that_half_of_the_recordings_are_dropped(tmp_path:
     assert "\ndropped: 6 recordings labelled c: n2, n3, n6 and 3 more\nall names: left_out in " in done.output
 
 
-@pytest.mark.usefixtures("in_one_process")
 def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     physionet2020(tmp_path / "data")
     where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path / "data")
@@ -97,7 +96,7 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     assert "skipped: A0003" in skipped.output
 
 
-@pytest.mark.usefixtures("nothing_declared", "in_one_process")
+@pytest.mark.usefixtures("nothing_declared")
 def test_brackets_in_sentences_are_printed(tmp_path: Path) -> None:
     body = """
     def night(path):

@@ -10,7 +10,6 @@ import pytest
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared import record_pool
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.published import download
@@ -55,12 +54,6 @@ def small_mitbih(tmp_path: Path) -> PreparedSet:
     """Eight records of `mitbih`; only the split of seed 0 is cached, all others need the solver."""
     published_formats.small_mitbih(tmp_path / "data")
     return prepare("mitbih", prepared_root=tmp_path / "prepared", data_root=tmp_path / "data", workers=1)
-
-
-@pytest.fixture
-def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read small data sets in this process, because starting others takes longer than the rest."""
-    monkeypatch.setattr(record_pool, "WORTH_PARALLEL", 1000)
 
 
 @pytest.fixture(scope="session")

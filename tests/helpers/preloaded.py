@@ -38,6 +38,7 @@ COMMANDS = (
     "clops_sweep.learning.run",
     "clops_sweep.search.study",
     "clops_sweep.store.rerun",
+    "few_records",
     "quick_fonts",
     *forked_worker.IMPORTED,
 )

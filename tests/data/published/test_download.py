@@ -39,7 +39,7 @@ RECORDS = {"mitbih": 6, "mitbih_vfdb": 10, "ptbxl": 30, "physionet2020": 18}
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Command, in_one_process: None) -> Command:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Command) -> Command:
     """Run `clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
