@@ -91,6 +91,7 @@ def write_store(folder: Path, prepared_root: Path, finished_tables: Tables, scor
     """Write finished runs of space.py with given scores into the store `results`."""
     content = data_hash("synthetic", prepared_root=prepared_root)
     store = RunStore(folder / "results")
+    store.open_for_writing()
     for request in all_requests(load_spaces(folder / "space.py")):
         run_id = request.config.run_id(content)
         tables = finished_tables(run_id, request.config, score(request.config))
@@ -98,7 +99,8 @@ def write_store(folder: Path, prepared_root: Path, finished_tables: Tables, scor
         runs = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", pa.array([content]))
         version = pa.array([2], pa.int64())
         tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
-        write_finished(store, run_id, tables)
+        store.add(run_id, tables)
+    store.flush()
 
 
 @pytest.mark.nightly
@@ -267,6 +269,7 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
 
 
+@pytest.mark.nightly
 def test_a_verdict_that_changed_is_beside_the_earlier_one_in_command_python_and_report(
     folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -520,6 +523,7 @@ def test_the_overview_of_a_dashboard_has_the_verdicts(
     assert lines[2].startswith("Fine-tuning is above CLOPS: does not hold (AUC of fine-tuning minus CLOPS: -0.20")
 
 
+@pytest.mark.nightly
 def test_a_dashboard_of_several_files_decides_the_claims_of_each_on_its_own_runs(
     folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

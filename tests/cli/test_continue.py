@@ -99,6 +99,7 @@ def test_the_file_runs_with_the_settings_of_the_run_once_the_table_is_filled_in(
     assert ContinualRun(config, frames).run() is not None, "its people are no leak"
 
 
+@pytest.mark.nightly
 def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_process: Command, tmp_path: Path) -> None:
     old = ("rehab", "ICU", "general")
     _write(tmp_path, "records.csv", old, 0)

@@ -160,6 +160,7 @@ def _wards(folder: Path, stream: np.random.Generator) -> None:
     (folder / "hospital" / "records.csv").write_text("\n".join(rows))
 
 
+@pytest.mark.nightly
 def test_the_template_of_wards_ends_with_an_update_report_that_judges_its_criteria(
     new: Command, tmp_path: Path, clops_sweep: Command
 ) -> None:

@@ -69,8 +69,14 @@ def test_a_ward_that_spells_a_class_in_another_way_is_told_to_map_the_label(hosp
     ("setting", "reason"),
     [
         ('domain="wards"', "has no column 'wards' of domains (did you mean 'ward'?); domain may be lead, ward"),
-        ('domain="ward", task_order=["A", "B", "D"]', "no task is called 'D'; the tasks are A, B, C"),
-        ('domain="ward", task_order=["A", "B", "ward c"]', "no task is called 'ward c'"),
+        pytest.param(
+            'domain="ward", task_order=["A", "B", "D"]',
+            "no task is called 'D'; the tasks are A, B, C",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            'domain="ward", task_order=["A", "B", "ward c"]', "no task is called 'ward c'", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_tasks_that_no_split_has_are_refused(setting: str, reason: str, hospital: Path) -> None:
@@ -115,7 +121,11 @@ WAYS = {
 
 @pytest.mark.parametrize(
     ("way", "remedy"),
-    [("files", 'domains=["ward"],'), ("arrays", 'domains={"ward": wards}'), ("recordings", 'domains={"ward": ward}')],
+    [
+        ("files", 'domains=["ward"],'),
+        pytest.param("arrays", 'domains={"ward": wards}', marks=pytest.mark.nightly),
+        pytest.param("recordings", 'domains={"ward": ward}', marks=pytest.mark.nightly),
+    ],
 )
 def test_data_without_domains_are_answered_with_how_to_declare_them(way: str, remedy: str, hospital: Path) -> None:
     labels = hospital / "labels.csv"
@@ -205,6 +215,7 @@ def _with_a_misspelt_ward(hospital: Path) -> None:
     labels.write_text(written.replace("r3,AF,p3,general", "r3,AF,p3,genral"))
 
 
+@pytest.mark.nightly
 def test_a_ward_that_is_probably_a_misspelling_is_asked_about(hospital: Path) -> None:
     _with_a_misspelt_ward(hospital)
     done = _run(hospital, "data", "prepare")

@@ -122,7 +122,7 @@ def test_data_that_are_not_prepared(folder: Path, runs_as_typed: Runs) -> None:
     assert run(*LOOK).exit_code == 0
 
 
-@pytest.mark.parametrize("file", ["frames.npy", "manifest.json"])
+@pytest.mark.parametrize("file", ["frames.npy", pytest.param("manifest.json", marks=pytest.mark.nightly)])
 def test_damaged_data(folder: Path, file: str, runs_as_typed: Runs) -> None:
     assert run("data", "prepare", "wearable", "--plugins", "own.py", *ROOT).exit_code == 0
     (folder / "my data" / "wearable" / file).write_bytes(b"damaged")

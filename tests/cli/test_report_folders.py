@@ -69,6 +69,7 @@ def test_files_with_spaces_of_one_name_have_separate_reports(folder: Path, prepa
     assert "ewc" in first.read_text()
 
 
+@pytest.mark.nightly
 def test_a_file_keeps_its_report_if_it_is_edited_moved_or_copied(folder: Path, prepared_root: Path) -> None:
     first, _ = reported("first.py", prepared_root=prepared_root)
     with (folder / "first.py").open("a") as file:

@@ -12,6 +12,7 @@ import torch
 
 from clops_sweep.store.run_store import RunStore
 from tests.execution.conftest import Launch
+from tests.helpers.at_night import mostly_at_night
 from tests.helpers.launching import (
     ONE_WORKER,
     TABLES,
@@ -29,12 +30,9 @@ RUNS = 6
 
 @pytest.mark.parametrize(
     "number",
-    [
-        signal.SIGINT,
-        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
-        pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly),
-    ],
+    [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1],
 )
+@pytest.mark.nightly
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     launch: Launch, forked: Preloaded, attach: Launch, alone: Tables, tmp_path: Path, number: int
 ) -> None:
@@ -62,7 +60,9 @@ def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     assert list((tmp_path / "results" / ".work" / "checkpoints").glob("*")) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number", mostly_at_night([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1], lambda number: number == signal.SIGINT)
+)
 def test_an_interrupt_before_the_first_trial_ends_at_once(launch: Launch, tmp_path: Path, number: int) -> None:
     sweep = launch()
     sweep.read_until("runs to do")  # and Ray is being started

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
+from tests.helpers.at_night import mostly_at_night
 
 SPACE = """
 from pathlib import Path
@@ -44,7 +45,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SOME = ("a journal damaged by a trial", "a folder moved away by a run of the grid")
+
+
+@pytest.mark.parametrize("case", mostly_at_night(CASES, SOME.__contains__))
 def test_a_launch_stops_and_goes_on_once_the_results_are_back(clops_sweep: Command, tmp_path: Path, case: str) -> None:
     harm, of_grid, of_search, why = CASES[case]
     (tmp_path / "space.py").write_text(SPACE.format(harm=harm, of_grid=of_grid, of_search=of_search))

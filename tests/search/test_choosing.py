@@ -160,6 +160,7 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     assert tuning_as_data(row)["chosen"] == row.chosen
 
 
+@pytest.mark.nightly
 def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, prepared_root: Path) -> None:
     row, choice = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"auc": "maximize"}), prepared_root)
     configs = [RunConfig(strategy="er", split_seed=s, seed=i, **choice.chosen) for s in range(3) for i in (0, 1)]
@@ -177,6 +178,7 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     assert "test average AUC, tasks of tuning" in tuning_text([row], "t").header
 
 
+@pytest.mark.nightly
 def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_root: Path) -> None:
     row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
     assert row.optimism.n == 0

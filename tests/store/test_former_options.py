@@ -151,6 +151,7 @@ def test_reports_show_runs_of_both_versions_as_one_configuration_and_the_others_
     assert set(others.axes) <= {"configuration", *FORMER_OPTIONS}
 
 
+@pytest.mark.nightly
 def test_a_run_with_a_former_option_is_shown_and_not_repeated(
     store: RunStore, clops_sweep: Any, tmp_path: Path
 ) -> None:

@@ -712,10 +712,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> 
     return store
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_what_a_store_says_is_text(name: str, hostile: RunStore) -> None:
+@pytest.fixture(scope="module")
+def dashboard_of_hostile(hostile: RunStore) -> Iterator[Dashboard]:
     dashboard = dashboard_of(hostile)
-    while "drawing …" in words_of(page := read_page(dashboard, name)):
+    yield dashboard
+    dashboard.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_store_says_is_text(name: str, dashboard_of_hostile: Dashboard) -> None:
+    while "drawing …" in words_of(page := read_page(dashboard_of_hostile, name)):
         time.sleep(0.1)
     (content,) = page.find("main")
     seen = ""
@@ -776,6 +782,13 @@ def served(store: RunStore, host: str | None, token: str | None) -> Any:
     return server, server.app.test_client()
 
 
+@pytest.fixture(scope="module")
+def client(store: RunStore) -> Any:
+    """A client of the dashboard of the store on this machine."""
+    _, client = served(store, None, None)
+    return client
+
+
 def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:
     server, client = served(store, None, None)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", server.address)
@@ -809,15 +822,13 @@ def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:
         ("/runs.csv?experiment=other", "Experiment 'other' is not in this store"),
     ],
 )
-def test_an_address_of_nothing_is_not_found(store: RunStore, address: str, sentence: str) -> None:
-    _, client = served(store, None, None)
+def test_an_address_of_nothing_is_not_found(client: Any, address: str, sentence: str) -> None:
     answer = client.get(address)
     assert answer.status_code == 404
     assert sentence in answer.get_data(as_text=True)
 
 
-def test_the_beginning_of_an_id_leads_to_its_run(store: RunStore) -> None:
-    _, client = served(store, None, None)
+def test_the_beginning_of_an_id_leads_to_its_run(store: RunStore, client: Any) -> None:
     ids = store.read("runs", columns=["run_id"])["run_id"]
     answer = client.get(f"/run?id={ids[0][:10]}")
     assert answer.status_code == 200

@@ -33,6 +33,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
+from tests.helpers.at_night import mostly_at_night
 from tests.helpers.unpainted import unpainted
 
 STUDY = """
@@ -98,7 +99,7 @@ def best(report: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: bool) -> None:
     file = [study / "study.py"] if known else ["--plugins", study / "study.py"]
     said("report", *file, "--results", study / "results", "--output", tmp_path, "--prepared-root", study / "prepared")
@@ -232,7 +233,10 @@ def test_the_reported_score_needs_no_prepared_data(study: Path, tmp_path: Path) 
         ]
 
 
-OF_REPORTED = ["methods", "metrics", "learning_curves", "r_matrices", "forgetting", "cost_frontier"]
+OF_REPORTED = mostly_at_night(
+    ["methods", "metrics", "learning_curves", "r_matrices", "forgetting", "cost_frontier"],
+    ("methods", "learning_curves").__contains__,
+)
 
 
 def drawn(figure: Figure) -> set[str]:
@@ -251,7 +255,9 @@ def test_figures_of_a_tuned_space_show_its_reported_runs(study: Path, kind: str)
     assert drawn(named) == drawn(figure)
 
 
-@pytest.mark.parametrize("plot", [analysis.plot_optimization_history, analysis.plot_slices])
+@pytest.mark.parametrize(
+    "plot", [analysis.plot_optimization_history, pytest.param(analysis.plot_slices, marks=pytest.mark.nightly)]
+)
 def test_figures_of_searches_name_those_of_a_tuned_space(study: Path, plot: Callable[..., Figure]) -> None:
     names = [f"first ward_selection_{method}" for method in ("er", "finetune")]
     for given in ({}, {"name": "first ward"}):
@@ -297,6 +303,7 @@ def test_more_seeds_are_offered_only_where_tuning_keeps_its_own(
     assert ("Compute 5 seeds" in dict(commands_for(request, []))) == offered
 
 
+@pytest.mark.nightly
 def test_a_report_from_python_has_the_title_of_the_command(study: Path, tmp_path: Path) -> None:
     """It was "first ward · first ward_selection_er · first ward_selection_finetune"."""
     prepared_root = study / "prepared"

@@ -17,6 +17,7 @@ from clops_sweep import RunConfig, SearchSpace, analysis, write_report
 from clops_sweep.analysis.drawing.svg import as_svg
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.at_night import mostly_at_night
 
 OF_GRIDS = ["plot_heatmap", "plot_methods", "plot_metrics", "plot_cost_frontier", "plot_importance"]
 BY_TASK = ["plot_learning_curves", "plot_r_matrices", "plot_forgetting"]
@@ -35,7 +36,7 @@ def titles_of(figure: Figure) -> list[str]:
     return [title.partition("(n =")[0].strip() for title in titles if title]
 
 
-@pytest.mark.parametrize("name", BY_TASK)
+@pytest.mark.parametrize("name", mostly_at_night(BY_TASK, "plot_r_matrices".__eq__))
 def test_of_many_configurations_a_warning_names_those_that_are_drawn(
     name: str, spaces: list[SearchSpace], store: RunStore
 ) -> None:

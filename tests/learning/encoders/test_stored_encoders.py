@@ -150,6 +150,7 @@ def third(data_root):
 NESTED = FIRST.replace("RunConfig(", f"RunConfig(encoder={INNERMOST}, ")
 
 
+@pytest.mark.nightly
 def test_an_encoder_with_an_encoder_of_its_own_comes_second(place: Place) -> None:
     done = said(place, "other", "launch", "--no-ray", "--no-report", first=NESTED, space=THIRD + SPACE)
     assert done.exit_code == 0, done.exception
@@ -169,6 +170,7 @@ SPACE = SearchSpace("tuned", BASE, seeds=1, search=SEARCH)
 """
 
 
+@pytest.mark.nightly
 def test_one_launch_pretrains_then_searches_then_reports_what_is_chosen(place: Place) -> None:
     done = said(place, "other", "launch", "--no-ray", "--no-report", space=TUNED)
     if done.exc_info:

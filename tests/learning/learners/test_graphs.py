@@ -203,7 +203,7 @@ class WithoutGradient(Repeating):
         (WithoutGradient, "a replay gives other numbers"),
     ],
 )
-@pytest.mark.parametrize("strategy", ["clops", "two_passes"])
+@pytest.mark.parametrize("strategy", ["clops", pytest.param("two_passes", marks=pytest.mark.nightly)])
 def test_a_recorder_that_fails_is_given_up(
     strategy: str,
     recorder: Callable[[], Any],

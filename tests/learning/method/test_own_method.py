@@ -39,6 +39,7 @@ def names() -> Iterator[dict[str, Any]]:
         STRATEGIES.forget(name)
 
 
+@pytest.mark.nightly
 def test_the_examples_pass_the_contract_suite(names: dict[str, Any]) -> None:
     names["test_contract"]()
     names["test_contracts"]()

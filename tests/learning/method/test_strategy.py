@@ -170,8 +170,16 @@ class Varied(Strategy):
         self.memories["b"][0].offer(self.instances(task), logits=self.predict(self.instances(task).x))
 
 
-@pytest.mark.parametrize("settings", [{}, {"network": "small_for_a_test"}], ids=str)
-@pytest.mark.parametrize("variant", VARIANTS[:1] + VARIANTS[-1:])
+@pytest.mark.parametrize(
+    ("variant", "settings"),
+    [
+        (VARIANTS[0], {}),
+        (VARIANTS[-1], {"network": "small_for_a_test"}),
+        pytest.param(VARIANTS[0], {"network": "small_for_a_test"}, marks=pytest.mark.nightly),
+        pytest.param(VARIANTS[-1], {}, marks=pytest.mark.nightly),
+    ],
+    ids=str,
+)
 def test_a_method_with_state_of_every_kind_resumes(
     variant: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
