@@ -184,6 +184,51 @@ def test_epochs_are_recordings_of_one_person(tmp_path: Path) -> None:
         np.testing.assert_allclose(found[1].signal[0], X[0, 300:401], atol=1e-4)
 
 
+def _recordings(found: Recording | list[Recording]) -> list[Recording]:
+    return found if isinstance(found, list) else [found]
+
+
+@pytest.mark.parametrize("kind", ["raw", "epochs"])
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_projections_that_are_not_applied_are_noted(kind: str, is_applied: bool) -> None:
+    raw = _raw()
+    raw.set_eeg_reference(projection=True, verbose="error")
+    events = np.array([[100, 0, 1], [300, 0, 1]])
+    data = raw if kind == "raw" else mne.Epochs(
+        raw, events, {"left": 1}, 0, 0.4, baseline=None, preload=True, proj=False, verbose="error"
+    )  # fmt: skip
+    if is_applied:
+        data.apply_proj(verbose="error")
+    for found in _recordings(from_mne(data)):
+        said = [note for note in found.notes if "projection" in note]
+        expected = "projections are not applied: Average EEG reference; apply_proj() of MNE applies them"
+        assert said == ([] if is_applied else [expected])
+
+
+def test_annotations_of_single_channels_are_noted() -> None:
+    raw = _raw()
+    raw.set_annotations(mne.Annotations([1, 2], [0.5, 0.5], ["seizure", "rest"], ch_names=[["Fz"], []]))
+    found = from_mne(raw, annotations=True)
+    assert isinstance(found, Recording)
+    assert found.intervals == [(1, 1.5, "seizure"), (2, 2.5, "rest")]
+    assert "annotations of single channels count for all channels: seizure" in found.notes
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_epochs_on_bad_segments_are_noted(rejects: bool) -> None:
+    raw = _raw()
+    raw.set_annotations(mne.Annotations([1.3, 2.0], [0.2, 0.1], ["BAD_muscle", "rest"]))
+    events = np.array([[100, 0, 1], [300, 0, 1], [500, 0, 1]])
+    epochs = mne.Epochs(
+        raw, events, {"left": 1}, 0, 0.4, baseline=None, preload=True, reject_by_annotation=rejects, verbose="error"
+    )  # fmt: skip
+    noted = []
+    for found in _recordings(from_mne(epochs)):
+        noted.append([note for note in found.notes if "epoch lies" in note])
+    said = "an epoch lies on BAD_muscle: drop it by reject_by_annotation=True of mne.Epochs"
+    assert noted == ([[], []] if rejects else [[], [said], []])
+
+
 def _edf(folder: Path, units: tuple[str, ...], rates: tuple[int, ...] = (250, 250)) -> Path:
     edfio.Edf(
         [

@@ -23,7 +23,7 @@ from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
 from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.units import factor, known
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 
 _HARMLESS: Final = (
     Harmless(r"Limited \d+ annotation\(s\)", "an interval that ends after the recording ends with it"),
@@ -118,6 +118,7 @@ def from_mne(
     }
     bad = [row for row, name in enumerate(chosen) if name in data.info["bads"]]
     notes = [f"channel {chosen[row]} is marked as bad: its samples count as missing" for row in bad]
+    notes += _notes_on_projections(data.info)
     person = _person(data.info)
     if hasattr(data, "drop_log"):  # of Epochs alone; Raw of an MFF file has an event_id, too
         return list(_epochs(data, picks, scales, bad, notes, person or (path.stem if path else "1"), common))
@@ -192,6 +193,14 @@ def _with_header(path: Path) -> Path:
     ending = _HEADERS.get(path.suffix.lower())
     header = path if ending is None else path.with_suffix(ending)
     return header if header.is_file() else path
+
+
+def _notes_on_projections(info: Any) -> list[str]:
+    """Return a sentence on projections that a file has and that its samples are without, if there are any."""
+    missing = [str(projection["desc"]) for projection in info["projs"] if not projection["active"]]
+    if not missing:
+        return []
+    return [f"projections are not applied: {listed(missing)}; apply_proj() of MNE applies them"]
 
 
 def _person(info: Any) -> str | None:
@@ -288,6 +297,7 @@ def _annotated(
     """Return the annotations as intervals in seconds of the data; bad segments become missing in `signal`."""
     rate, samples = float(raw.info["sfreq"]), signal.shape[1]
     events, gaps = list[Event](), 0
+    of_some: dict[str, None] = {}
     for annotation in raw.annotations:
         start = float(annotation["onset"]) - float(raw.first_time)
         end = start + float(annotation["duration"])
@@ -295,6 +305,8 @@ def _annotated(
         if not _GAPS.match(text):
             is_point = end - start <= _POINT / rate  # one sample, as BrainVision writes events without a duration
             events.append((start, start if is_point else end, text))
+            if annotation.get("ch_names"):
+                of_some[text] = None
             continue
         begin = max(0, _nearest(start * rate))
         stop = min(samples, max(_nearest(end * rate), begin + 1))
@@ -305,6 +317,8 @@ def _annotated(
         signal[rows, begin:stop] = np.nan
         gaps += 1
     notes = [f"{gaps} bad segments and cuts count as missing samples"] if gaps else []
+    if of_some:
+        notes.append(f"annotations of single channels count for all channels: {listed(of_some)}")
     if not events:
         return [], notes
     placed = Events(events).placed(samples / rate, "MNE" if path is None else shorten(path), closes)
@@ -329,8 +343,16 @@ def _epochs(
     labels = {code: name for name, code in epochs.event_id.items()}
     values = _float64(epochs.get_data(picks=places)) * scales[:, None]
     values[:, bad] = np.nan
-    for signal, code in zip(values, epochs.events[:, 2].tolist(), strict=True):
-        yield Recording(signal=signal, label=labels.get(code, str(code)), patient=person, notes=list(notes), **common)
+    annotated: list[list[tuple[float, float, str]]] = [[]] * len(values)
+    if getattr(epochs, "annotations", None) is not None:
+        annotated = epochs.get_annotations_per_epoch()
+    codes = epochs.events[:, 2].tolist()
+    for signal, code, of_epoch in zip(values, codes, annotated, strict=True):
+        said = list(notes)
+        gaps = sorted({text for _, _, text in of_epoch if _GAPS.match(text)})
+        if gaps:
+            said.append(f"an epoch lies on {listed(gaps)}: drop it by reject_by_annotation=True of mne.Epochs")
+        yield Recording(signal=signal, label=labels.get(code, str(code)), patient=person, notes=said, **common)
 
 
 def _require_right_reading(path: Path) -> None:
