@@ -134,3 +134,34 @@ def test_an_incomplete_record_of_a_recorder_that_stopped_is_noted(tmp_path: Path
     read = from_edf(path)
     assert len(read.signal[0]) == 900
     assert read.notes == ("its last record is incomplete and left out",)
+
+
+@pytest.mark.parametrize(("largest", "is_noted"), [(1000, False), (1001, False), (1003, True), (-1003, True)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_samples_beyond_the_range_of_the_header_are_noted(
+    largest: int, is_noted: bool, sign: int, tmp_path: Path
+) -> None:
+    """The header says that digital samples are from -1,000 to 1,000, and physical ones from -100 to 100, or reverse."""
+    steps = np.arange(500) % 7 - 3
+    steps[7] = 1000
+    signals = []
+    for name in ("EEG a", "EEG b"):
+        ends = (-100.0, 100.0)
+        signals.append(
+            edfio.EdfSignal(
+                steps / 10.0, 100, label=name, physical_dimension="uV", physical_range=ends, digital_range=(-1000, 1000)
+            )
+        )
+    edfio.Edf(signals).write(tmp_path / "r.edf")
+    content = bytearray((tmp_path / "r.edf").read_bytes())
+    if sign < 0:  # ends exchanged, as by electrodes that were swapped
+        for signal in range(2):
+            low, high = 256 + 2 * 104 + 8 * signal, 256 + 2 * 112 + 8 * signal
+            content[low : low + 8], content[high : high + 8] = content[high : high + 8], content[low : low + 8]
+    first = 256 * 3 + 2 * 7
+    content[first : first + 2] = np.int16(largest).tobytes()  # of EEG a
+    (tmp_path / "r.edf").write_bytes(bytes(content))
+    found = from_edf(tmp_path / "r.edf")
+    assert found.signal[0][7] == pytest.approx(sign * largest / 10)
+    said = "samples of EEG a lie beyond the range of its header, so that their scale may be wrong"
+    assert list(found.notes) == ([said] if is_noted else [])

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Start, shift
@@ -24,7 +27,10 @@ from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
 from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.wfdb_records import numbered
 from clops_sweep.data.records import EveryRecordFails
-from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.errors import UsageError, listed, one_line, shown
+
+_STEPS_BEYOND: Final = 1.5
+"""Steps beyond the range of a signal up to which a sample counts as within."""
 
 _EDF_WARNINGS = (
     Harmless(
@@ -140,14 +146,20 @@ def from_edf(
     rates = [lead.sampling_frequency for lead in chosen]
     signal = opened(path, "EDF file", "edfio", "edf", lambda _: [lead.data for lead in chosen])
     seconds = float(opened(path, "EDF file", "edfio", "edf", lambda _: file.duration))
+    beyond = []
+    for position, lead, samples in zip(picked, chosen, signal, strict=True):
+        if _is_beyond_range(lead, samples):
+            beyond.append(names[position])
     notes: tuple[str, ...] = ()
+    if beyond:
+        notes = (f"samples of {listed(beyond)} lie beyond the range of its header, so that their scale may be wrong",)
     if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
         duration = float(file.data_record_duration)
         pieces = pieces_of(path, file.num_data_records, duration, max(rates))
         signal = laid_out(path, signal, rates, duration, pieces)
         seconds = pieces[-1].start + (pieces[-1].last - pieces[-1].first) * duration
         if len(pieces) > 1:
-            notes = (INTERRUPTED,)
+            notes = (*notes, INTERRUPTED)
     if incomplete_bytes(path):
         notes = (*notes, "its last record is incomplete and left out")
     events = Events([])
@@ -166,6 +178,16 @@ def from_edf(
         notes=(*notes, *events.notes),
     )
     return with_limb_leads(recording, f"{shorten(path)}: ") if derive_leads else recording
+
+
+def _is_beyond_range(lead: Any, samples: NDArray[np.float64]) -> bool:
+    """Return whether samples lie beyond the range of their signal; one step beyond is common for missing samples."""
+    ends = lead.physical_min, lead.physical_max
+    steps = max(1, abs(lead.digital_max - lead.digital_min))
+    margin = _STEPS_BEYOND * abs(ends[1] - ends[0]) / steps
+    if not len(samples):
+        return False
+    return bool(samples.min() < min(ends) - margin or samples.max() > max(ends) + margin)
 
 
 def _edf(path: Path) -> Any:
