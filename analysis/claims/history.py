@@ -15,6 +15,8 @@ from typing import Any
 import clops_sweep
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.claims import Claim, FileClaims, claims_as_json, sha256
+from clops_sweep.planning.claim_seal import planned_runs
+from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -59,6 +61,29 @@ def verdicts_by_file(
             others = [without_runs(claim) for claim in file.claims if claim.key not in with_runs]
             decided += _with_history(others, file.spaces, store)
     return decided
+
+
+def planned_verdicts(state: State, experiments: Sequence[Experiment], frames: Sequence[Frames] = ()) -> list[Verdict]:
+    """Return the verdicts on the runs that a seal planned, if runs were added since; none otherwise.
+
+    Args:
+        state: the state of the files with claims.
+        experiments: see `verdicts_by_file`.
+        frames: as in `verdicts`.
+
+    Raises:
+        DamagedStore: the seal, or a file with earlier verdicts, was edited.
+    """
+    planned = planned_runs(state)
+    if not planned:
+        return []
+    restricted = []
+    for experiment in experiments:
+        runs = experiment.runs[experiment.runs["run_id"].isin(planned)]
+        restricted.append(replace(experiment, runs=runs.reset_index(drop=True)))
+    request = state.resolved
+    of_planned = verdicts_by_file(request.selection.claims_by_file, restricted, request.store, frames)
+    return [verdict for verdict in of_planned if verdict.weakest.n]
 
 
 def _with_history(verdicts: Sequence[Verdict], spaces: Collection[str], store: RunStore) -> list[Verdict]:

@@ -78,8 +78,7 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         evidence = verdict.missing
         if verdict.weakest.n:
-            contrast = contrast_in_words(verdict.weakest.contrast)
-            evidence = f"{contrast}: {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+            evidence = evidence_in_words(verdict)
             if verdict.outcome == "does not hold":
                 evidence += f"; smallest relevant difference: {verdict.claim.matters:.2g}"
             if verdict.as_tuned:
@@ -91,6 +90,12 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
+
+
+def evidence_in_words(verdict: Verdict) -> str:
+    """Return the difference that supports the claim least: "AUC of ER minus EWC: +0.1, at least 0.0, n = 5 seeds"."""
+    contrast = contrast_in_words(verdict.weakest.contrast)
+    return f"{contrast}: {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
 
 
 def contrast_in_words(contrast: Contrast) -> str:

@@ -44,7 +44,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     claims of the paper leave out runs on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
-    from clops_sweep.analysis.claims.history import history_in_words, verdicts_by_file
+    from clops_sweep.analysis.claims.history import history_in_words, planned_verdicts, verdicts_by_file
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
     from clops_sweep.analysis.editions import replaced_in_words
@@ -57,7 +57,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
 
         written = seal(request, check_fit)
         if as_json:
-            print_json({"results": request.store.files.shown, "seal": str(written.path), "claims": [], "history": []})
+            nothing: dict[str, list[object]] = {"claims": [], "planned": [], "history": []}
+            print_json({"results": request.store.files.shown, "seal": str(written.path)} | nothing)
         else:
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
         return
@@ -92,9 +93,11 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         click.echo(f"clops-sweep: {sentence}", err=True)
     frames = request.data.of_prepared(data_keys(experiments))
     standing = seal_in_words(state) if request.selection.claims else ""
+    planned: list[Verdict] = []
     if of_paper:
         of_claims = verdicts(experiments, request.store, frames)
     else:
+        planned = planned_verdicts(state, experiments, frames)
         with warned():
             of_claims = verdicts_by_file(
                 request.selection.claims_by_file,
@@ -107,10 +110,14 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         from clops_sweep.analysis.claims.history import history_as_data
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
-        claimed = claims_as_data(of_claims)
-        earlier = history_as_data(of_claims)
         print_json(
-            {"results": request.store.files.shown, "seal": standing or None, "claims": claimed, "history": earlier}
+            {
+                "results": request.store.files.shown,
+                "seal": standing or None,
+                "claims": claims_as_data(of_claims),
+                "planned": claims_as_data(planned),
+                "history": history_as_data(of_claims),
+            }
         )
     elif of_claims and not (every or conditions) and all(it.outcome == "undecided" for it in of_claims):
         said = [it.missing for it in of_claims if it.weakest.n and it.missing]
@@ -124,13 +131,13 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         if standing:
             click.echo(f"claims of this file, {standing}")
         if compared := [verdict for verdict in of_claims if verdict.weakest.n]:
-            _print(compared, conditions)
+            _print(compared, conditions, planned)
         if without and not names_why:
             click.echo("--all lists the claims that are not compared, too, and what is missing")
     elif of_claims:
         if standing:
             click.echo(f"claims of this file, {standing}")
-        _print(of_claims, conditions)
+        _print(of_claims, conditions, planned)
     else:
         which = "run of these claims"
         if of_paper:
@@ -141,7 +148,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
                 click.echo(f"{verdict.claim.key}: {changed}")
 
 
-def _print(verdicts: list[Verdict], conditions: bool) -> None:
+def _print(verdicts: list[Verdict], conditions: bool, planned: list[Verdict]) -> None:
     """Print a table for each data set and scenario."""
     from rich.console import Console
     from rich.table import Table
@@ -152,6 +159,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         data_in_words,
         departures_in_words,
         difference_in_words,
+        evidence_in_words,
         level_in_words,
         n_of_units,
     )
@@ -185,13 +193,19 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         console.print(f"{about}: {counts_in_words(compared)}{without}", style="bold")
         if table.row_count:
             console.print(table)
+        for verdict in planned:
+            if (verdict.dataset, verdict.claim.scenario) == (group[0].dataset, group[0].claim.scenario):
+                runs = several(len(verdict.runs.run_ids), "run")
+                words = f"{verdict.outcome} ({evidence_in_words(verdict)})"
+                console.print(f"{verdict.claim.key}, the planned verdict, on the {runs} that were sealed: {words}")
         for verdict in group:
             if changed := history_in_words(verdict):
                 console.print(f"{verdict.claim.key}: {changed}")
         for missing, keys in lacking.items():
             console.print(f"undecided, {missing}: {', '.join(keys)}")
         for verdict in group if conditions else ():
-            click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
+            counted = "" if verdict.runs.run_ids else "no run is counted; runs of this claim meet: "
+            click.echo(f"{verdict.claim.key}: {counted}{verdict.runs.condition}")
     click.echo("matters: the smallest relevant difference of a claim")
     click.echo("verdicts are corrected for the number of claims and apply to these runs only;")
     click.echo('how they are decided: "Claims and statistics" in the documentation (docs/claims.md)')

@@ -21,6 +21,7 @@ from typing import Any
 from clops_sweep.errors import DamagedStore, UsageError, either, listed, several, shown
 from clops_sweep.experiment.provenance import changed_since, plugins_of
 from clops_sweep.experiment.spaces.claims import claims_as_json, fields_not_in, sha256
+from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
@@ -164,6 +165,50 @@ def seal_in_words(state: State) -> str:
             "here; prepare the data of these files to see the runs on them, if there are any"
         )
     return "; ".join(words)
+
+
+def planned_runs(state: State) -> frozenset[str]:
+    """Return the ids of the runs that a seal planned, if the files now ask for more seeds or values of axes.
+
+    Empty if nothing was added, if there is no seal, or if claims or other settings changed, too.
+
+    Raises:
+        DamagedStore: the seal was edited.
+    """
+    request = _without_choices(state)
+    there = _sealed(request) if request.selection.claims else None
+    if there is None or there.claims_now(request) != there.content["claims"]:
+        return frozenset()
+    settings, reported = there.content.get("settings", {}), there.content.get("reported", {})
+    planned: set[str] = set()
+    added: set[str] = set()
+    of_grids: set[str] = set()
+    for space in state.resolved.selection.spaces:
+        for run in space.requests():
+            was = settings.get(space.name)
+            if was is not None:
+                of_grids.add(run.config.identity)
+                is_planned = _is_within(run, was)
+            else:
+                is_planned = run.config.seed in reported.get(space.name, ())
+            (planned if is_planned else added).add(run.config.identity)
+    added -= planned
+    if not added:
+        return frozenset()
+    of_all = {config.identity for config in request.selection.configs}
+    if sha256(sorted(of_all - (added & of_grids))) != there.content["space"]:
+        return frozenset()
+    return frozenset(str(run.run_id) for run in state.plan.asked if run.config.identity in planned)
+
+
+def _is_within(run: RunRequest, settings: Mapping[str, Any]) -> bool:
+    """Return whether a run has a seed and labels of a grid as it was sealed."""
+    if run.config.seed not in settings["seeds"]:
+        return False
+    for axis, label in run.labels.items():
+        if json.loads(json.dumps(label, default=str)) not in settings.get(f"axis {axis}", ()):
+            return False
+    return True
 
 
 def _on_other_data(state: State, sealed: Sealed) -> list[str]:

@@ -226,6 +226,8 @@ def test_claims_without_a_pair_are_in_the_report_and_name_the_fields_that_differ
     why = f"the runs of the two sides differ in fields that neither names: {fields}"
     lines = told("space.py", prepared_root=prepared_root).stdout.splitlines()
     assert lines == [f"no claim is decided: {why} (1 claim)", "claims of this file, not sealed"]
+    condition = told("space.py", "--runs", prepared_root=prepared_root).stdout
+    assert "above: no run is counted; runs of this claim meet: scenario == " in condition
     done = CliRunner().invoke(command, ["report", "space.py", "--prepared-root", str(prepared_root)])
     assert done.exit_code == 0, done.output
     page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
@@ -643,3 +645,32 @@ def test_a_launch_ends_with_the_verdicts_of_its_report(
     part = CliRunner().invoke(command, ["space.py", *options, "--limit", "4", "--no-report"])
     of_part = [line for line in part.stdout.splitlines() if line.startswith("Claim")]
     assert of_part == [], "claims apply to whole search spaces"
+
+
+def test_the_planned_verdict_is_beside_that_on_all_runs(
+    unsealed: Path, prepared_root: Path, finished_tables: Tables
+) -> None:
+    """With seeds added, it had to be found in the history."""
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    write_store(unsealed, prepared_root, finished_tables, auc)
+    before = json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)
+    assert before["planned"] == []
+    (unsealed / "space.py").write_text((unsealed / "space.py").read_text().replace("range(4)", "range(8)"))
+
+    def reversed_later(config: RunConfig) -> float:
+        return auc(config) if config.seed < 4 else 0.9 - 0.4 * (config.strategy == "clops")
+
+    write_store(unsealed, prepared_root, finished_tables, reversed_later)
+    said = in_one_line(told("space.py", prepared_root=prepared_root).stdout.splitlines())
+    assert "undecided" in said
+    planned = "the planned verdict, on the 8 runs that were sealed: holds (AUC of CLOPS minus fine-tuning: +0.202, at"
+    assert planned in said
+    after = json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)
+    numbers = ("verdict", "difference", "low", "high", "n")
+    assert [row["verdict"] for row in after["claims"]] == ["undecided"]
+    assert [[row[name] for name in numbers] for row in after["planned"]] == [
+        [row[name] for name in numbers] for row in before["claims"]
+    ]
+    edited = (unsealed / "space.py").read_text().replace("epochs_per_task=2", "epochs_per_task=3")
+    (unsealed / "space.py").write_text(edited)
+    assert json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)["planned"] == []
