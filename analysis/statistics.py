@@ -219,39 +219,54 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
         runs_of.setdefault(split, []).append(position)
     for split, positions in runs_of.items():
         name = "+".join(sorted(set(recorded["split_hash"].iloc[positions])))
-        rho = {}
-        for part, of_runs in overlaps.items():
-            rho[str(part)] = float(of_runs.iloc[positions].mean())
+        rho = {part: _mean(of_runs[positions]) for part, of_runs in overlaps.items()}
         of_splits[split] = Partition(name, **rho)
     return of_splits
 
 
-def _overlaps(runs: pd.DataFrame) -> pd.DataFrame:
+def _mean(values: Floats) -> float:
+    """Return the mean of the values that are known; NaN without any."""
+    count = np.count_nonzero(~np.isnan(values))
+    return float(np.nansum(values) / count) if count else np.nan
+
+
+def _overlaps(runs: pd.DataFrame) -> dict[str, Floats]:
     """Return rho of the values of each part of the people, by run; NaN where the numbers of people are not known."""
-    people = runs.reindex(columns=[f"patients_{part}" for part in ("train", "validation", "test", "unseen", "all")])
-    train, validation, test, unseen, everybody = (people[name].astype(float) for name in people)
-    parts = people.iloc[:, :4].fillna(0).sum(axis=1)
-    by_time = runs.reindex(columns=["split_within"])["split_within"] == "time"
-    everybody = everybody.fillna(parts.mask(by_time))
-    validation = validation.where(validation > 0, test)  # then test people are evaluated
+    names = ("train", "validation", "test", "unseen", "all")
+    train, validation, test, unseen, everybody = (_people(runs, name) for name in names)
+    parts = np.nansum([train, validation, test, unseen], axis=0)
+    by_time = np.zeros(len(runs), dtype=bool)
+    if "split_within" in runs:
+        by_time = (runs["split_within"] == "time").to_numpy(dtype=bool)
+    everybody = np.where(np.isnan(everybody) & ~by_time, parts, everybody)
+    validation = np.where(validation > 0, validation, test)  # then test people are evaluated
 
-    def among_all(evaluated: pd.Series) -> pd.Series:
-        other_people = everybody - evaluated
-        return evaluated / other_people.where(other_people > 0)
+    def among_all(evaluated: Floats) -> Floats:
+        return evaluated / _if_positive(everybody - evaluated)
 
-    def overlap(evaluated: pd.Series) -> pd.Series:
-        of_training = evaluated / train.where(train > 0)
+    def overlap(evaluated: Floats) -> Floats:
         people_are_in_one_part = parts <= everybody
-        return of_training.where(people_are_in_one_part, among_all(evaluated))
+        return np.where(people_are_in_one_part, evaluated / _if_positive(train), among_all(evaluated))
 
-    return pd.DataFrame(
-        {
-            "validation": overlap(validation),
-            "test": overlap(test),
-            "training": among_all(train),
-            "unseen": unseen.where(unseen > 0) / train.where(train > 0),
-        }
-    )
+    return {
+        "validation": overlap(validation),
+        "test": overlap(test),
+        "training": among_all(train),
+        "unseen": _if_positive(unseen) / _if_positive(train),
+    }
+
+
+def _people(runs: pd.DataFrame, part: str) -> Floats:
+    """Return the number of people in a part, by run; NaN where it is not recorded."""
+    name = f"patients_{part}"
+    if name not in runs:
+        return np.full(len(runs), np.nan)
+    return runs[name].to_numpy(dtype=float, na_value=np.nan)
+
+
+def _if_positive(values: Floats) -> Floats:
+    """Return the values above 0; NaN instead of the others."""
+    return np.where(values > 0, values, np.nan)
 
 
 _EVALUATED = {"test": "test", "unseen": "unseen", "prequential": "training", "training": "training"}
