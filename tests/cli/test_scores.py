@@ -124,6 +124,7 @@ def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> Non
         scores("own.py", "results", "aucc")
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_differences_are_those_of_the_report_and_of_a_corrected_t_test() -> None:
     launched(THREE_METHODS)
     table = differences("own.py", "results", "test_balanced_accuracy")
