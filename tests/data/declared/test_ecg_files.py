@@ -399,3 +399,31 @@ def test_a_subject_without_an_extension_is_noted(tmp_path: Path) -> None:
     found = from_ecg(tmp_path / "x.xml")
     assert found.patient is None
     assert list(found.notes) == ["the id of its subject has a root and no extension, so it names no person"]
+
+
+@pytest.mark.parametrize(
+    ("element", "written", "sentence"),
+    [
+        ("scale", 'value="2,5" unit="uV"', "MDC_ECG_LEAD_I has the scale '2,5'; expected a number such as 2.5"),
+        ("scale", 'unit="uV"', "MDC_ECG_LEAD_I has the scale ''; expected a number such as 2.5"),
+        ("origin", 'value="0,5" unit="uV"', "MDC_ECG_LEAD_I has the origin '0,5'; expected a number such as 2.5"),
+        ("origin", 'unit="uV"', None),
+        ("origin", 'value="100" unit="uV"', None),
+    ],
+)
+def test_scales_of_aecg_files_that_are_no_numbers_are_refused(
+    element: str, written: str, sentence: str | None, tmp_path: Path
+) -> None:
+    """ecgdatakit takes 1 for such a scale, and 0 for such an origin."""
+    path = tmp_path / "x.xml"
+    write_aecg(path, [[("0", [("I", np.arange(50)), ("II", np.arange(50))])]])
+    before = {"scale": '<scale value="2.5" unit="uV"/>', "origin": '<origin value="0" unit="uV"/>'}[element]
+    content = path.read_text()
+    assert content.count(before) == 2
+    path.write_text(content.replace(before, f"<{element} {written}/>"))
+    if sentence is not None:
+        with pytest.raises(UsageError, match=sentence):
+            from_ecg(path)
+        return
+    origin = 0.1 if "100" in written else 0.0
+    np.testing.assert_allclose(from_ecg(path).signal[0], np.arange(50) * 0.0025 + origin)

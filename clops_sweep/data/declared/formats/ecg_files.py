@@ -29,6 +29,7 @@ from clops_sweep.data.declared.formats.ecg_notes import no_start, notes_on_ishne
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
+from clops_sweep.data.declared.recording_checks import is_number
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
 from clops_sweep.errors import UsageError, shown
@@ -557,6 +558,7 @@ def _aecg_groups(path: Path, root: ET.Element) -> list[_Group]:
             for inner in series.iterfind("{*}component"):
                 if inner.find("{*}sequenceSet") is None:
                     continue
+                _require_numbers(path, inner)
                 part = _alone(series, "component", inner)
                 holder = ET.Element(component.tag)
                 holder.append(part)
@@ -564,6 +566,19 @@ def _aecg_groups(path: Path, root: ET.Element) -> list[_Group]:
                 content = ET.tostring(_alone(root, "component", holder), "utf-8", xml_declaration=True)
                 groups.append(_Group(number, number, clock, start, content))
     return groups
+
+
+def _require_numbers(path: Path, component: ET.Element) -> None:
+    """Raise a UsageError if a scale or an origin of a sequence set is no number: ecgdatakit takes 1 and 0 instead."""
+    for sequence in component.iterfind("{*}sequenceSet/{*}component/{*}sequence"):
+        for what in ("scale", "origin"):
+            element = sequence.find(f"{{*}}value/{{*}}{what}")
+            number = _attribute(element, "value")
+            is_absent = element is None or (what == "origin" and not number)
+            if is_absent or is_number(number):
+                continue
+            code = _attribute(sequence.find("{*}code"), "code")
+            raise UsageError(f"{shorten(path)}: {code} has the {what} {shown(number)}; expected a number such as 2.5")
 
 
 def _aecg_start(component: ET.Element, series: str, begins: str) -> tuple[str, float | None]:
