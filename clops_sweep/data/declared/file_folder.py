@@ -524,6 +524,11 @@ def _layout(path: Path, options: TextOptions) -> Layout:
         units.append(unit_of(field.name) or metadata.get("units", metadata.get("unit", "")))
     said |= _decoded(schema.metadata)
     said |= (schema.pandas_metadata or {}).get("attributes") or {}
+    of_all = said.get("units", said.get("unit", ""))
+    for number, name in enumerate(schema.names):
+        of_column = of_all.get(name, "") if isinstance(of_all, Mapping) else of_all
+        if not units[number] and isinstance(of_column, str):
+            units[number] = of_column
     rates = [rate for _, rate in stated_rates(said)]
     return Layout(list(schema.names), units, skipped=options.skipped, rate=rates[-1] if rates else None)
 

@@ -37,6 +37,12 @@ ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat")
 """Endings of text files."""
 _IN_BRACKETS: Final = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 """The unit in a column's name."""
+_AT_END: Final = re.compile(
+    r"[ _/.-](?:in )?([nu\u00b5\u03bcm]V|(?:milli|micro|nano)volts?|m/s\^?2)\s*$", re.IGNORECASE
+)
+"""A unit at the end of a column's name that is nothing else."""
+_UNITS: Final = re.compile(r"(?:(?:signal|sample|channel)s? )?units?\s*[:=]\s*(.+?)\s*$", re.IGNORECASE)
+"""The units of the columns in a comment."""
 _LABELS: Final = re.compile(r"(labels?|columns?|channels?|names?|signals?|sensors?)\s*[:=]+\s*", re.IGNORECASE)
 """Begin of a comment with the names of the columns."""
 _RATE: Final = re.compile(
@@ -126,8 +132,8 @@ def is_text(path: Path) -> bool:
 
 
 def unit_of(title: str) -> str:
-    """Return the unit in brackets of a column's name, "" without."""
-    match = _IN_BRACKETS.search(title)
+    """Return the unit in brackets, or at the end, of a column's name, "" without."""
+    match = _IN_BRACKETS.search(title) or _AT_END.search(title)
     return match[1] if match else ""
 
 
@@ -156,6 +162,8 @@ def text_layout(path: Path, options: TextOptions) -> Layout:
         numeric.append([_number_of(cell, form.decimal) is not None for cell in row])
     first, titles, units, unclear = 0, list[str](), list[str](), False
     given, rate = _header_names(form.lines[:comments], form.separator, cells)
+    if options.skip_lines is None:
+        _require_no_rate(path, cells)
     if cells and not all(numeric[0]):
         titles, first = cells[0], 1
     elif given:
@@ -181,8 +189,36 @@ def text_layout(path: Path, options: TextOptions) -> Layout:
         _require_one_reading(path, form, names, cells[first:])
     named = [unit_of(title) for title in titles]
     named = [one or other.strip("[]() ") for one, other in zip_longest(named, units, fillvalue="")]
+    if not any(named):
+        named = _units_in(form.lines[:comments], form.separator, len(titles)) or named
     skipped = options.skipped + comments + _lines_of(form.lines[comments:], first)
     return Layout(titles, named, form, skipped, unclear, unused, rate)
+
+
+def _units_in(comments: Sequence[str], separator: str, many: int) -> list[str]:
+    """Return the units that a comment gives, one for each column, or one for all; none without."""
+    for line in comments:
+        units = _UNITS.match(line.strip().lstrip("".join(COMMENTS)).strip())
+        if units is None:
+            continue
+        for mark in dict.fromkeys([separator, ",", " "]):
+            listed = [cell.strip("[]() ") for cell in cells_of(units[1], mark)]
+            if len(listed) == many:
+                return listed
+            if len(listed) == 1 and " " not in listed[0]:
+                return listed * many
+    return []
+
+
+def _require_no_rate(path: Path, cells: Sequence[Sequence[str]]) -> None:
+    """Raise a UsageError if the first line has the name and the value of a sampling rate, not names of columns."""
+    first = [cell for cell in cells[0] if cell.strip()] if cells else []
+    rate = _rate_in(f"{first[0]}: {first[1]}") if len(first) == 2 else None
+    if rate is not None:
+        raise UsageError(
+            f"{shorten(path)}: its first line says {rate:g} samples a second and names no columns; give skip_lines "
+            f"with the lines to skip, and sampling_rate={rate:g}"
+        )
 
 
 def _lines_of(lines: Sequence[str], rows: int) -> int:
