@@ -143,4 +143,10 @@ def test_pages_fit_the_screen_and_say_when_the_store_was_read(screen: Any, addre
     for page in ("", "methods", f"runs?{EXPERIMENT}", "run"):
         screen.open(f"{address}{page}")
         until(lambda: "this page updates by itself" in screen.run("document.getElementById('read').textContent"))
+        whole = "[...document.querySelectorAll('.whole')].filter(it => it.checkVisibility() && it.textContent)"
+        assert screen.run(f"{whole}.every(it => it.getClientRects().length === 1)"), "an interval is on one line"
+        if page == "methods":
+            screen.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert screen.run("document.querySelectorAll('.scroll.more').length") == 0, "no column is hidden"
+            assert screen.run(f"{whole}.length") > 0
         assert screen.run("document.documentElement.scrollWidth") <= screen.width
