@@ -10,11 +10,13 @@ from itertools import chain
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
-from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, as_tuples
 from clops_sweep.store.run_store import RunStore
 
 from ..as_tuned import Tuned, fields_as_tuned
@@ -31,7 +33,7 @@ from ..statistics import (
     splits_of,
     units_of,
 )
-from .conditions import Row, columns_of_conditions, condition_of, condition_of_ids, exact_condition
+from .conditions import CodedRuns, columns_of_conditions, condition_of, condition_of_ids, exact_condition
 from .run_measures import column_like
 
 Pair = tuple[str | None, str | None]
@@ -103,14 +105,14 @@ class ContrastRuns:
 class ClaimRuns:
     """The runs of a claim on one data set; `of_paper` says whether it is a claim of the paper.
 
-    `rows` are all runs on this data set and scenario, with their config fields and options.
+    `stored` are all runs on this data set and scenario, with their config fields and options; None without any.
     """
 
     claim: Claim
     dataset: str
     contrasts: tuple[ContrastRuns, ...]
     of_paper: bool = False
-    rows: Sequence[Row] = field(default=(), hash=False, repr=False, compare=False)
+    stored: CodedRuns | None = field(default=None, hash=False, repr=False, compare=False)
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -155,7 +157,9 @@ class ClaimRuns:
                 if run_ids:
                     of_side = {pair[number] for pairs in runs.pairs.values() for pair in pairs}
                     ids = [run_id for run_id in of_side if run_id is not None]
-                    condition = exact_condition(ids, self.rows, list(side.settings), places)
+                    condition = ""
+                    if self.stored is not None:
+                        condition = exact_condition(ids, self.stored, list(side.settings), places)
                     if ids and not condition:
                         return condition_of_ids(run_ids)
                 if condition:
@@ -204,7 +208,7 @@ class FinishedRuns:
                 self._editions[run_id] = str(row["data_hash"]), int(version)
                 self._families[run_id] = family_of({str(name): value for name, value in row.items()})
         self._partitions: dict[tuple[str, ...], Partitions] = {}
-        self._rows: dict[tuple[str, str], list[Row]] = {}
+        self._by_value: dict[tuple[str, str, str], dict[Any, set[int]]] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, _Cell]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
             of_cells = []
@@ -258,22 +262,45 @@ class FinishedRuns:
                 contrasts = tuple(
                     self._contrast(contrast, dataset, scenario, as_tuned=not of_paper) for contrast in claim.contrasts
                 )
-                rows = self._rows_of(dataset, scenario)
-                runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper, rows)
+                stored = self._stored.get((dataset, scenario))
+                runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper, stored)
                 by_dataset.setdefault(dataset, []).append(runs)
         return dict(sorted(by_dataset.items()))
 
-    def _rows_of(self, dataset: str, scenario: str) -> Sequence[Row]:
-        """Return the rows of all runs of the store on a data set and scenario, also those that are not compared."""
-        if not self._rows:
-            there = set(self.store.columns())
-            stored = self.store.rows("runs", [name for name in columns_of_conditions() if name in there])
-            if not stored:
-                for record in self.runs.to_dict("records"):
-                    stored.append({str(name): value for name, value in record.items()})
-            for row in stored:
-                self._rows.setdefault((row["dataset"], row["scenario"]), []).append(row)
-        return self._rows.get((dataset, scenario), [])
+    @cached_property
+    def _stored(self) -> Mapping[tuple[str, str], CodedRuns]:
+        """All runs of the store by data set and scenario, also those that are not compared."""
+        there = set(self.store.columns())
+        names = [name for name in columns_of_conditions() if name in there]
+        table = self.store.table("runs", columns=names)
+        if not len(table):
+            present = [name for name in columns_of_conditions() if name in self.runs]
+            table = pa.Table.from_pandas(self.runs[present], preserve_index=False)
+        if not len(table):
+            return {}
+        coded = {}
+        for dataset, scenario in self._cells:
+            is_here = pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["scenario"], scenario))
+            of_data = table.filter(is_here)
+            coded[dataset, scenario] = CodedRuns(dict(zip(of_data.column_names, of_data.columns, strict=True)))
+        return coded
+
+    def _having(
+        self, dataset: str, scenario: str, cells: Sequence[Runs], side: Side | None, place: Settings
+    ) -> list[Runs] | None:
+        """Return the configurations of a side at a place; None for the number 0.
+
+        An option that a configuration does not use counts as another value.
+        """
+        if side is None:
+            return None
+        chosen = set(range(len(cells)))
+        for name, value in {**side.settings, **place}.items():
+            key = (dataset, scenario, name)
+            if key not in self._by_value:
+                self._by_value[key] = _positions_by_value(cells, name)
+            chosen &= self._by_value[key].get(as_tuples(value), set())
+        return [cells[position] for position in sorted(chosen)]
 
     def _contrast(self, contrast: Contrast, dataset: str, scenario: str, *, as_tuned: bool) -> ContrastRuns:
         """Pair the runs of both sides by replicate; replicates with the most pairs count."""
@@ -285,7 +312,7 @@ class FinishedRuns:
         pairs: list[tuple[Runs, Runs]] = []
         place_of_pair: list[int] = []
         for position, place in enumerate(contrast.places):
-            ours, theirs = (_having(cells, side, place) for side in contrast.sides)
+            ours, theirs = (self._having(dataset, scenario, cells, side, place) for side in contrast.sides)
             sides_at_places.append((ours, theirs))
             pairs += _pairs(ours, theirs, named)
             place_of_pair += [position] * (len(pairs) - len(place_of_pair))
@@ -422,12 +449,12 @@ def _may_name(claim: Claim, dataset: str, scenario: str) -> bool:
     return True
 
 
-def _having(cells: Iterable[Runs], side: Side | None, place: Settings) -> list[Runs] | None:
-    """Return the configurations of a side at a place; None for the number 0."""
-    if side is None:
-        return None
-    settings = {**side.settings, **place}
-    return [runs for runs in cells if has(runs.config, settings)]
+def _positions_by_value(cells: Sequence[Runs], name: str) -> dict[Any, set[int]]:
+    """Return the positions of the configurations that have each value of a field or option."""
+    positions: dict[Any, set[int]] = {}
+    for position, runs in enumerate(cells):
+        positions.setdefault(as_tuples(runs.config.get(name)), set()).add(position)
+    return positions
 
 
 def _pairs(ours: list[Runs] | None, theirs: list[Runs] | None, named: set[str]) -> Iterator[tuple[Runs, Runs]]:

@@ -131,7 +131,7 @@ class FileClaims:
 
 def has(config: RunConfig, settings: Settings) -> bool:
     """Return whether a run has some settings; an option that it does not use counts as another value."""
-    return all(_plain(config.get(name)) == _plain(value) for name, value in settings.items())
+    return all(as_tuples(config.get(name)) == as_tuples(value) for name, value in settings.items())
 
 
 def check_claims(claims: object, configs: Collection[RunConfig]) -> tuple[Claim, ...]:
@@ -236,8 +236,9 @@ def sha256(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+def as_tuples(value: Any) -> Any:
+    """Return a value with tuples for lists, so that it compares equal however it was written."""
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _in_words(settings: Settings) -> str:
