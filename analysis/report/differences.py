@@ -52,16 +52,16 @@ def differences_of(state: State, metric: str | None = None) -> pd.DataFrame:
     collected = collect_with_searches(state.spaces, store, runs=runs, present=state.resolved.edition)
     metrics = () if metric is None else (metric,)
     experiments = judged_by_metrics([experiment for experiment, _ in collected], reported_names(state), metrics)
-    found: list[Found] = []
+    shown: list[Found] = []
     grids = []
     for experiment, space, (_, record) in zip(experiments, state.spaces, collected, strict=True):
         if experiment.is_tuning:
             continue
         warn_of_replaced(experiment)
-        found.append((experiment, space, record))
+        shown.append((experiment, space, record))
         if space.search is None:
             grids.append(experiment)
-    planned = planned_sections(found, store)
+    planned = planned_sections(shown, store)
     elsewhere = fine_tuning_elsewhere(runs, [section.experiment for section in planned])
     page = compared_on_page(planned, compare_strategies(grids), grids, elsewhere)
     rows: list[tuple[object, ...]] = []
