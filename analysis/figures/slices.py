@@ -24,8 +24,8 @@ from ..drawing.svg import tell_points
 from ..metrics import metric_named
 
 MOST_PARAMETERS = 4
-_COLUMNS = 3
-"""Panels that are side by side on the page."""
+_COLUMNS, _PANEL = 3, 2.6
+"""Panels that are side by side on the page, and their width in inches: that of the histories above them."""
 
 _DECADES = 1.5
 """Decades from which on a parameter without a declared range has a logarithmic axis."""
@@ -103,7 +103,7 @@ def draw_slices_of_methods(methods: Sequence[MethodSlices]) -> Figure:
     """
     rows = _rows_of_methods(methods)
     columns = max(_width(row) for row in rows)
-    figure = new_figure(2.3 * columns + 0.8, 2.1 * len(rows) + 0.3)
+    figure = new_figure(_PANEL * columns + 0.6, 2.1 * len(rows) + 0.3)
     grid = figure.subplots(len(rows), columns, squeeze=False, sharey=True)
     for of_row, row in zip(grid, rows, strict=True):
         of_row[0].set_ylabel(metric_named(row[0].slices.objectives[0]).plain)
