@@ -577,7 +577,7 @@ def _confusion_table(when: str, matrix: Matrix) -> LinkedTable | None:
     names = next(iter(matrix.values()))
     rows = [_count_row(truth, counts) for truth, counts in matrix.items()]
     table = _table(f"confusion-{when}", f"Confusion matrix {when}", ("true \\ decided", *names), rows)
-    return replace(table, stacked=len(table.header) > _MOST_COUNTS)
+    return replace(table, stacked=len(table.table.header) > _MOST_COUNTS)
 
 
 def _slice_row(part: Slice, report: Findings) -> Cells:

@@ -10,13 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import clops_sweep
-from clops_sweep.analysis.claims.looks import FOLDER as VERDICTS
 from clops_sweep.analysis.report.marks import DRAWN_FROM
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.experiment.spaces.claims import claims_as_json
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 from clops_sweep.search.records import journal_of
+from clops_sweep.store.verdict_files import FOLDER as VERDICTS
 
 _PAGE = "index.html"
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
