@@ -252,7 +252,8 @@ def test_the_caption_of_a_manuscript_names_data_scenario_and_n(tmp_path: Path, g
     experiment = _two_methods(tmp_path, generated, 0.1)
     config = experiment.cells[0].config
     text = to_latex(best_text(best_of_page([experiment]), "best"))
-    caption = f"Test scores: {config.dataset}, {config.scenario}, n = 4 seeds.".replace("_", r"\_")
+    assert config.scenario == "class_il"
+    caption = f"Test scores (1 of 2): {config.dataset}, class-incremental with known tasks, n = 4 seeds."
     assert rf"\caption{{{caption}}}" in text
     scores, differences = text.split(r"\end{table*}")[:2]
     assert ("minus" in scores, "validation AUC" in scores) == (False, True), "means first, then differences"

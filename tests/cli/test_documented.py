@@ -29,7 +29,7 @@ def commands_of(text: str) -> Iterator[str]:
         yield from _DOCSTRING.findall(block)
         for line in block.replace("\\\n", " ").splitlines():
             if found := _LINE.match(line):
-                yield found[1]
+                yield found[1].partition(" > ")[0]  # without the file that the output goes to
     for found in _IN_TEXT.findall(_FENCED.sub("", text)):
         yield " ".join(found.split())
 
