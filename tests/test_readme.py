@@ -99,6 +99,7 @@ def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, 
     assert forgotten["er"] < 0.2
 
 
+@pytest.mark.nightly
 def test_the_query_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     query = _last_value(QUERY, {})

@@ -46,6 +46,7 @@ def _write(project: Path, seed: int) -> None:
     np.save(project / "x.npy", np.random.default_rng(seed).normal(size=(40, 32)))
 
 
+@pytest.mark.nightly
 def test_a_seal_names_code_that_was_edited(project: Path, clops_sweep: Command) -> None:
     roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
     sealed = clops_sweep("claims", "space.py", "--seal", **roots)

@@ -237,6 +237,7 @@ for noise in (0.1, 3.0, 3.0, 0.1):
 """
 
 
+@pytest.mark.nightly
 def test_a_data_set_that_a_script_defines_anew_is_prepared_anew(tmp_path: Path, commands: Preloaded) -> None:
     (tmp_path / "script.py").write_text(NOISY)
     program = "import runpy; runpy.run_path('script.py', run_name='__main__')"

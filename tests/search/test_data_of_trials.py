@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from clops_sweep import IntDistribution, OptunaSearch, RunConfig, SearchSpace, sweep
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 
@@ -11,6 +13,7 @@ RATES = [1e-6 * step for step in range(1, 1001)]
 """With four kinds of data 4,000 combinations: more than are checked one by one."""
 
 
+@pytest.mark.nightly
 def test_all_data_of_trials_are_prepared_with_any_number_of_choices(tmp_path: Path, prepared_root: Path) -> None:
     parameters = {"normalize": ["none", "zscore"], "leads": ["single", "all"], "learning_rate": RATES}
     search = OptunaSearch(parameters, n_trials=8, sampler="random", sampler_seed=0)

@@ -290,6 +290,7 @@ def test_a_tuned_space_without_a_choice_has_no_reported_runs(
         analysis.plot_slices(study / "study.py", tmp_path, name="first ward_selection_er")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("tune_on", "offered"), [("TuneOn(tasks=1)", False), ("TuneOn(tasks=1, seeds=(0,))", True), ('"same"', False)]
 )

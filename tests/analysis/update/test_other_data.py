@@ -125,6 +125,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
     forget()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dataset", ["wards", "wards_2027"])
 def test_the_stored_model_predicts_test_people_whom_it_has_not_seen(
     made: tuple[Path, dict[str, str]], dataset: str

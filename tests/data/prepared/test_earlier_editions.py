@@ -178,6 +178,7 @@ def test_a_report_and_the_people_behind_it_are_those_of_the_edition_of_the_run(r
         update_report(folder, run_id, groups=["ward"], prepared_root=root)
 
 
+@pytest.mark.nightly
 def test_pooled_folds_are_those_of_the_runs_that_were_named(root: Path) -> None:
     base = RunConfig(dataset="wards", scenario="domain_il", domain="ward", network="linear", epochs_per_task=1)
     folder = root.parent / "results"
