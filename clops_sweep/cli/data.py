@@ -281,6 +281,7 @@ def counts(
     metavar="HASH",
     help="An earlier edition, by the beginning of HASH in the name of its folder, NAME@HASH.",
 )
+@click.option("-o", "--output", type=NotEmptyPath(), metavar="FILE", help="Write to this new file instead of printing.")
 @json_option
 def folds_of_people(
     name: str,
@@ -290,6 +291,7 @@ def folds_of_people(
     split_seeds: tuple[int, ...],
     stratify: str | None,
     edition: str | None,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Print the fold of each person as CSV, which @dataset(..., folds=FILE) keeps when labels change.
@@ -297,6 +299,7 @@ def folds_of_people(
     The data set must be prepared, or the earlier edition kept.
     """
     from clops_sweep.data.declared.fold_table import TITLES
+    from clops_sweep.data.files.folder import one_sentence, shorten
     from clops_sweep.data.prepared.earlier_editions import earlier_root
     from clops_sweep.data.preparing.prepared_data import PreparedData
 
@@ -308,14 +311,19 @@ def folds_of_people(
     for split_seed in split_seeds:
         fold_of = data.fold_of_people(name, number, split_seed, stratify)
         rows += [(person, fold, split_seed) for person, fold in fold_of.items()]
-    if as_json:
-        print_json({"name": name, "folds": [dict(zip(TITLES, row, strict=True)) for row in rows]})
-        return
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(TITLES)
     writer.writerows(rows)
-    click.echo(table.getvalue(), nl=False)
+    if output is not None:
+        if output.exists():
+            raise UsageError(f"{shorten(output)}: exists already and is not replaced; choose another name")
+        with one_sentence(output):
+            output.write_text(table.getvalue(), encoding="utf-8")
+    if as_json:
+        print_json({"name": name, "file": output, "folds": [dict(zip(TITLES, row, strict=True)) for row in rows]})
+    else:
+        click.echo(table.getvalue() if output is None else f"folds: {output}\n", nl=False)
 
 
 @data.command()

@@ -85,7 +85,8 @@ def test_people_keep_the_folds_of_an_earlier_edition_and_new_ones_are_dealt(
     text = run(tmp_path, "--edition", kept.name.partition("@")[2][:6])
     assert text == run(tmp_path, "--edition", kept.name)
     assert {row["person"]: int(row["fold"]) for row in csv.DictReader(io.StringIO(text))} == before
-    (tmp_path / "folds.csv").write_text(text)
+    assert run(tmp_path, "--edition", kept.name, "--output", str(tmp_path / "folds.csv")).startswith("folds: ")
+    assert (tmp_path / "folds.csv").read_text() == text
     fixed = prepared(tmp_path, corrected(), ', folds="folds.csv"')
     assert fold_of_people(fixed) == before
     with_new = prepared(tmp_path, corrected(40), ', folds="folds.csv"')
