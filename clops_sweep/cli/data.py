@@ -300,11 +300,12 @@ def folds_of_people(
     """
     from clops_sweep.data.declared.fold_table import TITLES
     from clops_sweep.data.files.folder import one_sentence, shorten
-    from clops_sweep.data.prepared.earlier_editions import earlier_root
+    from clops_sweep.data.prepared.earlier_editions import earlier_root, is_edition
     from clops_sweep.data.preparing.prepared_data import PreparedData
 
-    if edition is None:
-        data = PreparedData(_prepared(name, prepared_root, data_root).folder.parent, data_root)
+    present = _prepared(name, prepared_root, data_root)
+    if edition is None or is_edition(present.manifest, edition):
+        data = PreparedData(present.folder.parent, data_root)
     else:
         data = PreparedData(earlier_root(name, prepared_root, edition))
     rows: list[tuple[str, int, int]] = []

@@ -78,6 +78,11 @@ def earlier_roots(name: str, prepared_root: Path) -> list[Path]:
     return [root for _, root in sorted(dated, reverse=True)]
 
 
+def is_edition(manifest: Manifest, edition: str) -> bool:
+    """Return whether prepared frames are of an edition, given as in `earlier_root`."""
+    return manifest.data_hash.startswith(edition.removeprefix(f"{manifest.name}@"))
+
+
 def earlier_root(name: str, prepared_root: Path | None, edition: str) -> Path:
     """Return the folder `NAME@HASH` of an earlier edition.
 

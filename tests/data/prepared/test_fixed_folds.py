@@ -89,6 +89,9 @@ def test_people_keep_the_folds_of_an_earlier_edition_and_new_ones_are_dealt(
     assert (tmp_path / "folds.csv").read_text() == text
     fixed = prepared(tmp_path, corrected(), ', folds="folds.csv"')
     assert fold_of_people(fixed) == before
+    edition = json.loads((tmp_path / "prepared" / "wards" / "manifest.json").read_text())["data_hash"]
+    present = csv.DictReader(io.StringIO(run(tmp_path, "--edition", f"wards@{edition[:8]}")))
+    assert {row["person"]: int(row["fold"]) for row in present} == before
     with_new = prepared(tmp_path, corrected(40), ', folds="folds.csv"')
     now = fold_of_people(with_new)
     assert {person: now[person] for person in before} == before
