@@ -42,6 +42,7 @@ from ..tables.best import (
     failing_configurations,
 )
 from ..tables.by_task import by_task_text, forgetting_text, scores_by_task
+from ..tables.learned import training_in_doubt
 from ..tables.strategies import compare_strategies
 from ..tables.tuning import TunedMethod, budgets_of, seen_in_words, tuning_text
 from .best_means import best_means
@@ -201,6 +202,7 @@ def write_report(
     claimed = claims_section(decided, sections, files, seal if claims else "")
     declared = claims_in_words(decided, seal) if claims else []
     best, lead = _best(planned, page_of.best, files, declared, tuned)
+    lead += training_in_doubt(page_of.best, store)
     if tuned and lead:
         lead.append(_what_was_tuned(tuned))
     if all(it.experiment.is_tuning for it in drawn):

@@ -24,6 +24,7 @@ from .best import (
     stored_columns_of,
     tied_in_words,
 )
+from .learned import training_in_doubt
 from .scores import leading_experiments, reported_names
 from .terminal_table import TerminalTable
 
@@ -37,12 +38,14 @@ class BestOfSpace:
         is_reported: whether tuning chose its configurations.
         rows: the best configurations, the best of all first.
         failing: configurations of which every run failed.
+        in_doubt: sentences on configurations that have not learned a task, and on scores that still rise.
     """
 
     experiment: Experiment
     is_reported: bool
     rows: tuple[Best, ...]
     failing: tuple[Failing, ...] = ()
+    in_doubt: tuple[str, ...] = ()
 
     @property
     def space(self) -> str:
@@ -70,7 +73,8 @@ def best_of_state(state: State) -> list[BestOfSpace]:
         rows = tuple(configuration for configuration in best if configuration.experiment is experiment)
         if rows:
             failing = tuple(failing_configurations(experiment))
-            tables.append(BestOfSpace(experiment, experiment.name in reported, rows, failing))
+            in_doubt = tuple(training_in_doubt(rows, state.resolved.store))
+            tables.append(BestOfSpace(experiment, experiment.name in reported, rows, failing, in_doubt))
     return tables
 
 
@@ -116,6 +120,7 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
         notes.append(RANKED_APART)
     if replaced := replaced_in_words(best.experiment.replaced):
         notes.append(replaced)
+    notes += best.in_doubt
     return TerminalTable(_title(best), header, tuple(rows), tuple(headings), tuple(notes))
 
 
@@ -153,6 +158,7 @@ def best_as_data(tables: Sequence[BestOfSpace]) -> list[dict[str, object]]:
                 "best": [_as_data(row) for row in table.rows],
                 "tied": list(first.tied),
                 "unranked": first.unranked,
+                "in_doubt": list(table.in_doubt),
             }
         )
     return listed

@@ -57,7 +57,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
 
         written = seal(request, check_fit)
         if as_json:
-            nothing: dict[str, list[object]] = {"claims": [], "planned": [], "history": []}
+            nothing: dict[str, list[object]] = {"claims": [], "planned": [], "history": [], "in_doubt": []}
             print_json({"results": request.store.files.shown, "seal": str(written.path)} | nothing)
         else:
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
@@ -106,6 +106,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
                 frames,
                 record=request.selection.is_as_declared,
             )
+    in_doubt = [] if of_paper else _training_in_doubt(state)
     if as_json:
         from clops_sweep.analysis.claims.history import history_as_data
         from clops_sweep.analysis.report.claims_section import claims_as_data
@@ -117,6 +118,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
                 "claims": claims_as_data(of_claims),
                 "planned": claims_as_data(planned),
                 "history": history_as_data(of_claims),
+                "in_doubt": in_doubt,
             }
         )
     elif of_claims and not (every or conditions) and all(it.outcome == "undecided" for it in of_claims):
@@ -146,6 +148,19 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         for verdict in verdicts_by_file(request.selection.claims_by_file, [], request.store, every=True):
             if changed := history_in_words(verdict):
                 click.echo(f"{verdict.claim.key}: {changed}")
+    if not as_json:
+        for sentence in in_doubt:
+            click.echo(sentence)
+
+
+def _training_in_doubt(state: State) -> list[str]:
+    """Return sentences on compared configurations that have not learned a task, and on scores that still rise."""
+    from clops_sweep.analysis.tables.best_terminal import best_of_state
+
+    sentences: list[str] = []
+    for of_space in best_of_state(state):
+        sentences += of_space.in_doubt
+    return sentences
 
 
 def _print(verdicts: list[Verdict], conditions: bool, planned: list[Verdict]) -> None:

@@ -1,0 +1,140 @@
+"""Whether methods have learned their tasks: a comparison with one that was trained too little says nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from clops_sweep.experiment.metrics import METRICS, short_name, without_split
+from clops_sweep.store.run_store import RunStore
+
+from ..formats import number
+from .best import Best
+
+_CHANCE = {"auc": 0.5, "auc_seen": 0.5}
+"""What a measure is without any learning; 0 for others: the right class among all classes is seldom a guess."""
+
+_LITTLE = 0.5
+"""A task counts as not learned below this share of what the best configuration learns of it."""
+
+_LEAST = 0.1
+"""What the best configuration must learn of a task, above chance."""
+
+_RISE = 0.05
+"""A rise in the last epoch of a task that is named."""
+
+_MOST_RUNS = 2_000
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What a configuration learns of one task.
+
+    Attributes:
+        configuration: its name.
+        task: the task.
+        score: the measure on the task directly after training on it, a mean over runs.
+        rise: how much the measure rose in the last epoch of the task; nan with a single epoch.
+    """
+
+    configuration: str
+    task: str
+    score: float
+    rise: float
+
+
+def training_in_doubt(best: Sequence[Best], store: RunStore) -> list[str]:
+    """Return sentences on configurations that have not learned a task, and on tasks in whose last epoch scores rise.
+
+    A task is not learned if, directly after training on it, a configuration has less than half of what the best one
+    has, above chance. Rises of 0.05 and more, in the mean over runs, are named.
+
+    Args:
+        best: the configurations that are compared.
+        store: the store with their runs.
+    """
+    by_data: dict[tuple[int, str], list[Best]] = {}
+    for configuration in best:
+        by_data.setdefault((id(configuration.experiment), configuration.data), []).append(configuration)
+    sentences = []
+    for compared in by_data.values():
+        sentences += _sentences(compared, store)
+    return sentences
+
+
+def _sentences(compared: Sequence[Best], store: RunStore) -> list[str]:
+    """Return the sentences on configurations of one experiment, data set and scenario."""
+    metric = compared[0].columns.results[0]
+    known = METRICS.get(without_split(metric))
+    measure = known.measure if known is not None else None
+    runs = sum(len(row.experiment.run_ids(row.cell)) for row in compared)
+    if measure is None or runs > _MOST_RUNS:
+        return []
+    split = "test" if metric.startswith("test_") or compared[0].experiment.on_test else "validation"
+    learned = []
+    for row in compared:
+        learned += _learned(row, measure, split, store)
+    name = short_name(measure)
+    return [*_not_learned(learned, measure, f"{split} {name}"), *_rising(learned, name)]
+
+
+def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Learned]:
+    """Return what a configuration learns of each task."""
+    run_ids = row.experiment.run_ids(row.cell)
+    matrix = store.read("r_matrix", run_ids, ["split", "trained_on", "evaluated_on", "task", measure])
+    is_learned = (matrix["trained_on"] == matrix["evaluated_on"]) & (matrix["split"] == split)
+    scores = matrix[is_learned].groupby("task", sort=False)[measure].mean()
+    rises = _rises(store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure]), measure)
+    learned = []
+    for task, score in scores.items():
+        learned.append(_Learned(row.name, str(task), float(score), float(rises.get(task, float("nan")))))
+    return learned
+
+
+def _rises(curves: pd.DataFrame, measure: str) -> pd.Series[float]:
+    """Return how much a measure rose in the last epoch of each task, a mean over runs."""
+    own = curves[curves["training_task"] == curves["task"]].sort_values("epoch")
+    of_tasks = own.groupby(["run_id", "task"])[measure]
+    steps = of_tasks.diff().groupby([own["run_id"], own["task"]]).last()
+    means: pd.Series[float] = steps.groupby("task").mean()
+    return means
+
+
+def _not_learned(learned: Sequence[_Learned], measure: str, named: str) -> list[str]:
+    """Return a sentence on the tasks that configurations have not learned; none if all are."""
+    chance = _CHANCE.get(measure, 0.0)
+    best: dict[str, _Learned] = {}
+    for entry in learned:
+        if entry.task not in best or entry.score > best[entry.task].score:
+            best[entry.task] = entry
+    parts = []
+    for entry in learned:
+        most = best[entry.task]
+        if most.score - chance > _LEAST and entry.score - chance < _LITTLE * (most.score - chance):
+            parts.append(
+                f"{entry.configuration} has {named} {number(entry.score)} on {entry.task} directly after training on "
+                f"it, where {most.configuration} has {number(most.score)}"
+            )
+    if not parts:
+        return []
+    more = f"; and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    return [
+        f"Not learned: {'; '.join(parts[:_MOST_NAMED])}{more}. Scores, forgetting and differences of such a method say "
+        "little: train longer (epochs_per_task), or tune its learning rate."
+    ]
+
+
+def _rising(learned: Sequence[_Learned], name: str) -> list[str]:
+    """Return a sentence on the tasks in whose last epoch scores still rise; none without any."""
+    rising = sorted((entry for entry in learned if entry.rise >= _RISE), key=lambda entry: -entry.rise)
+    if not rising:
+        return []
+    parts = [f"{entry.configuration} on {entry.task} by {number(entry.rise)}" for entry in rising[:_MOST_NAMED]]
+    more = f" and {len(rising) - _MOST_NAMED} more" if len(rising) > _MOST_NAMED else ""
+    return [
+        f"In the last epoch of a task, validation {name} still rises: {', '.join(parts)}{more}. With more "
+        "epochs_per_task, scores and differences may be others."
+    ]

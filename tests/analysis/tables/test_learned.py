@@ -1,0 +1,74 @@
+"""Configurations that have not learned a task are named, as are scores that still rise in the last epoch of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset, read, sweep
+from clops_sweep.analysis.tables.best_terminal import best_of_state
+from tests.data.declared_files import forget
+
+
+@pytest.fixture(autouse=True)
+def _worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Four classes of 30 people whose recordings differ in their mean."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
+
+    @dataset("worn", scenarios=["class_il_union"])
+    def worn(data_root: Path | None) -> Recordings:
+        labels = np.arange(480) % 4
+        samples = np.random.default_rng(0).normal(size=(480, 1, 50)) + labels[:, None, None]
+        return Recordings(samples, 50, ["az"], "g", labels, list("abcd"), np.arange(480) // 16)
+
+    yield
+    forget("worn")
+
+
+def _said(*variants: float, epochs: int) -> list[str]:
+    """Return what is said of ER with some learning rates."""
+    methods = {f"rate {rate:g}": {"learning_rate": rate} for rate in variants}
+    base = RunConfig(scenario="class_il_union", dataset="worn", network="linear", strategy="er", epochs_per_task=epochs)
+    space = SearchSpace("it", base, {"method": methods, "split_seed": range(2)}, [0])
+    (best,) = best_of_state(sweep(space, ray=False).state)
+    return list(best.in_doubt)
+
+
+def test_a_method_that_learned_nothing_is_named_with_its_score_and_the_best_one() -> None:
+    said = _said(3e-2, 1e-9, epochs=8)
+    runs = read("results", "runs").set_index("run_id")["learning_rate"]
+    matrix = read("results", "r_matrix")
+    own = matrix[(matrix["trained_on"] == matrix["evaluated_on"]) & (matrix["split"] == "test")]
+    scores = own.groupby([own["run_id"].map(runs), "task"])["balanced_accuracy"].mean()
+    expected = [task for task in ("0-1", "2-3") if scores[1e-9, task] < scores[3e-2, task] / 2]
+    assert expected
+    sentence = next(text for text in said if text.startswith("Not learned: "))
+    for task in expected:
+        assert (
+            f"rate 1e-09 has test balanced accuracy {scores[1e-9, task]:.3f} on {task} directly after training on it, "
+            f"where rate 0.03 has {scores[3e-2, task]:.3f}"
+        ) in sentence
+    assert "rate 0.03 has test" not in sentence
+
+
+def test_scores_that_rise_in_the_last_epoch_are_named_with_the_rise() -> None:
+    said = _said(1e-3, epochs=2)
+    curves = read("results", "curves")
+    own = curves[curves["training_task"] == curves["task"]].sort_values("epoch")
+    rises = own.groupby(["task", "run_id"])["balanced_accuracy"].agg(lambda values: values.iloc[-1] - values.iloc[-2])
+    means = rises.groupby("task").mean()
+    rising = means[means >= 0.05].sort_values(ascending=False)
+    assert len(rising)
+    parts = ", ".join(f"rate 0.001 on {task} by {rise:.3f}" for task, rise in rising.items())
+    assert said == [
+        f"In the last epoch of a task, validation balanced accuracy still rises: {parts}. With more epochs_per_task, "
+        "scores and differences may be others."
+    ]
+
+
+def test_methods_that_have_learned_leave_no_doubt() -> None:
+    assert _said(3e-2, 2e-2, epochs=12) == []
