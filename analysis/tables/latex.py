@@ -75,6 +75,7 @@ def to_latex(table: TextTable, study: str = "", *, journal: bool = False) -> str
         study: name of the study, the first part of the label: tables of two studies fit into one document.
         journal: whether the text has two columns.
     """
+    table = _with_joined_options(table)
     is_long = len(table.rows) > LONG and not journal
     labels, groups = _columns(table)
     if table.may_split and not is_long and _width(table, labels, []) > PAGE:
@@ -99,6 +100,29 @@ def to_latex(table: TextTable, study: str = "", *, journal: bool = False) -> str
             if number % _MOST_FLOATS == 0:
                 lines.append(r"\clearpage")
     return "\n".join(lines) + "\n"
+
+
+def _with_joined_options(table: TextTable) -> TextTable:
+    """Return a table in whose rows options of methods share a column, if each row has one of them at most.
+
+    So methods that are tuned in different options do not widen the table by a column each, full of dashes.
+    """
+    labels, _ = _columns(table)
+    options = [position for position in labels[1:] if table.header[position] != "n"]
+    given = [[position for position in options if row[position].text != DASH] for row in table.rows]
+    if len(options) < 2 or any(len(of_row) > 1 for of_row in given):
+        return table
+    first, *others = options
+    header = [name for position, name in enumerate(table.header) if position not in others]
+    header[first] = "option"
+    rows = []
+    for row, of_row in zip(table.rows, given, strict=True):
+        texts = [f"{table.header[position]} {row[position].text}" for position in of_row]
+        cells = [cell for position, cell in enumerate(row) if position not in others]
+        cells[first] = TextCell(texts[0] if texts else DASH)
+        rows.append(tuple(cells))
+    n_label_columns = table.n_label_columns - sum(position < table.n_label_columns for position in others)
+    return replace(table, header=tuple(header), rows=tuple(rows), n_label_columns=n_label_columns)
 
 
 def _pages(table: TextTable) -> list[TextTable]:
@@ -186,7 +210,7 @@ def _width(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> fl
             texts = [row[column].text for row in table.rows]
             heading = "" if table.header[column] == metric else table.header[column]
             of_columns += _CHARACTER * max(map(len, [*texts, heading])) + _BETWEEN
-        heading = metric if _is_metric(table, metric) else max(metric.split(), key=len)
+        heading = max(_lines_of(table, metric, columns), key=len)
         width += max(of_columns, _CHARACTER * len(heading) + _BETWEEN)
     return width
 
@@ -235,8 +259,9 @@ def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
     """Return the head of the table: metrics, and below them the headings of their columns."""
     names = [_stacked(table.header[i]) for i in labels]
     metrics = []
-    for name, _ in part:
-        metrics.append(_metric(name) if _is_metric(table, name) else _stacked(name))
+    for name, columns in part:
+        lines = _lines_of(table, name, columns)
+        metrics.append(_metric(name) if len(lines) == 1 else _on_lines(lines, "c" if _is_metric(table, name) else "l"))
     yield r"\toprule"
     if any(len(columns) > 1 or _is_difference(table, columns[0]) for _, columns in part):
         spans, rules = [], []
@@ -326,8 +351,28 @@ def _notes(table: TextTable, parts: Sequence[Sequence[Group]], number: int) -> l
 
 def _stacked(heading: str) -> str:
     """Return a heading with one word per line, since headings are wider than numbers."""
-    lines = r"\\".join(map(_after_a_break, map(escaped, heading.split())))
-    return rf"\shortstack[l]{{{lines}}}" if " " in heading else lines
+    return _on_lines(heading.split(), "l")
+
+
+def _lines_of(table: TextTable, name: str, columns: Sequence[int]) -> list[str]:
+    """Return the lines of the heading of some columns.
+
+    A metric has one line; if it is wider than the only column below it, "test" or "validation" stands above the rest.
+    Other headings have a line for each word.
+    """
+    if not _is_metric(table, name):
+        return name.split()
+    whose, _, measure = name.partition(" ")
+    if len(columns) != 1 or whose not in ("test", "validation") or not measure or _metric(name) != escaped(name):
+        return [name]
+    longest = max((len(row[columns[0]].text) for row in table.rows), default=0)
+    return [name] if len(name) <= longest else [whose, measure]
+
+
+def _on_lines(lines: Sequence[str], align: str) -> str:
+    """Return the lines of a heading as LaTeX."""
+    texts = r"\\".join(map(_after_a_break, map(escaped, lines)))
+    return rf"\shortstack[{align}]{{{texts}}}" if len(lines) > 1 else texts
 
 
 def _is_metric(table: TextTable, name: str) -> bool:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.pictures import Picture, Sketch
-from clops_sweep.analysis.formats import TextTable, label_cell
+from clops_sweep.analysis.formats import DASH, TextCell, TextTable, label_cell
 from clops_sweep.analysis.metrics import METRICS, metric_named
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.latex import LONG, figure_to_latex, to_latex
@@ -153,10 +153,10 @@ def cells(line: str) -> list[str]:
 def as_text(cell: str) -> str:
     """Return the text of a cell of LaTeX; names of metrics and spans stay as they are."""
     cell = cell.strip()
+    if stacked := re.fullmatch(r"\\shortstack\[[lc]\]{(.*)}", cell):
+        cell = " ".join(stacked[1].replace(r"\\", " ").split())
     if cell in COLUMNS or cell.startswith(r"\multicolumn"):
         return cell
-    if stacked := re.fullmatch(r"\\shortstack\[l\]{(.*)}", cell):
-        cell = " ".join(stacked[1].replace(r"\\", " ").split())
     cell = re.sub(r"^\\textbf{(.*)}$", r"\1", cell).replace("{}", "").replace("~", " ")
     cell = cell.replace(r"$\pm$", "±").replace("$<$", "<").replace(r"$\lambda$", "λ")
     return re.sub(r"\\([&%$#_{}])", r"\1", re.sub(r"\$(-[\d.]+)\$", r"\1", cell))
@@ -471,3 +471,20 @@ def test_a_long_table_of_one_column_says_that_it_fails_in_two() -> None:
 def test_latex_never_has_more_floats_waiting_than_it_keeps() -> None:
     text = to_latex(long_table(25 * LONG), journal=True)
     assert max(part.count(r"\begin{table*}") for part in text.split(r"\clearpage")) <= 18
+
+
+def test_options_of_which_each_row_has_one_share_a_column() -> None:
+    def latex_of(*rows: str) -> str:
+        of_rows = [tuple(TextCell(DASH if text == "-" else text) for text in row.split()) for row in rows]
+        header = ("configuration", "kd", "derpp_alpha", "n", "AUC")
+        return to_latex(TextTable("t", "T", header, tuple(of_rows), 4, metric_headings=frozenset({"AUC"})))
+
+    lines = latex_of("er_kd 0.5 - 5 0.7", "derpp - 1 5 0.8", "joint - - 5 0.9").splitlines()
+    shown = [[as_text(cell) for cell in line.removesuffix(r" \\").split(" & ")] for line in lines if " & " in line]
+    assert shown == [
+        ["configuration", "option", "n", "AUC"],
+        ["er_kd", "kd 0.5", "5", "0.7"],
+        ["derpp", "derpp_alpha 1", "5", "0.8"],
+        ["joint", "--", "5", "0.9"],
+    ]
+    assert "option" not in latex_of("er_kd 0.5 - 5 0.7", "both 0.5 1 5 0.8")
