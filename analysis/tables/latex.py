@@ -109,7 +109,9 @@ def _with_joined_options(table: TextTable) -> TextTable:
     """
     labels, _ = _columns(table)
     options = [position for position in labels[1:] if table.header[position] != "n"]
-    given = [[position for position in options if row[position].text != DASH] for row in table.rows]
+    given = []
+    for row in table.rows:
+        given.append([position for position in options if row[position].text != DASH])
     if len(options) < 2 or any(len(of_row) > 1 for of_row in given):
         return table
     first, *others = options
