@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -58,6 +58,33 @@ class TextTable:
     about: str = ""
     may_split: bool = False
     notes_on_differences: frozenset[str] = frozenset()
+
+
+def with_joined_options(table: TextTable, options: Sequence[int]) -> TextTable:
+    """Return a table in whose rows options of methods share a column, if each row has one of them at most.
+
+    So methods that are tuned in different options do not widen the table by a column each, full of dashes.
+
+    Args:
+        table: the table.
+        options: positions of the columns with options.
+    """
+    given = []
+    for row in table.rows:
+        given.append([position for position in options if row[position].text != DASH])
+    if len(options) < 2 or any(len(of_row) > 1 for of_row in given):
+        return table
+    first, *others = options
+    header = [name for position, name in enumerate(table.header) if position not in others]
+    header[first] = "option"
+    rows = []
+    for row, of_row in zip(table.rows, given, strict=True):
+        texts = [f"{table.header[position]} {row[position].text}" for position in of_row]
+        cells = [cell for position, cell in enumerate(row) if position not in others]
+        cells[first] = TextCell(texts[0] if texts else DASH)
+        rows.append(tuple(cells))
+    n_label_columns = table.n_label_columns - sum(position < table.n_label_columns for position in others)
+    return replace(table, header=tuple(header), rows=tuple(rows), n_label_columns=max(n_label_columns, first + 1))
 
 
 def in_a_line(text: str) -> str:

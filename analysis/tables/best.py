@@ -28,6 +28,7 @@ from ..formats import (
     p_text,
     plural,
     with_interval,
+    with_joined_options,
 )
 from ..leading import LeadingColumns, columns_in_words, heading, is_choice, leading_columns
 from ..metrics import metric_named
@@ -688,7 +689,7 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
         rows.append((*cells, *dashes))
     notes = tuple(_notes(shown))
     headings = frozenset(heading(metric, experiments) for metric in metrics)
-    return TextTable(
+    table = TextTable(
         name,
         title_of(shown),
         tuple(header),
@@ -700,6 +701,8 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
         about=_about(shown),
         notes_on_differences=frozenset(_notes_on_differences(shown)),
     )
+    first = 1 + several
+    return with_joined_options(table, range(first, first + len(chosen)))
 
 
 def _tuned_fields(shown: Sequence[Best]) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..formats import DASH, TextCell, TextTable, in_a_line
+from ..formats import DASH, TextCell, TextTable, in_a_line, with_joined_options
 from ..metrics import METRICS, metric_named
 
 LONG = 40
@@ -75,7 +75,8 @@ def to_latex(table: TextTable, study: str = "", *, journal: bool = False) -> str
         study: name of the study, the first part of the label: tables of two studies fit into one document.
         journal: whether the text has two columns.
     """
-    table = _with_joined_options(table)
+    known, _ = _columns(table)
+    table = with_joined_options(table, [position for position in known[1:] if table.header[position] != "n"])
     is_long = len(table.rows) > LONG and not journal
     labels, groups = _columns(table)
     if table.may_split and not is_long and _width(table, labels, []) > PAGE:
@@ -100,31 +101,6 @@ def to_latex(table: TextTable, study: str = "", *, journal: bool = False) -> str
             if number % _MOST_FLOATS == 0:
                 lines.append(r"\clearpage")
     return "\n".join(lines) + "\n"
-
-
-def _with_joined_options(table: TextTable) -> TextTable:
-    """Return a table in whose rows options of methods share a column, if each row has one of them at most.
-
-    So methods that are tuned in different options do not widen the table by a column each, full of dashes.
-    """
-    labels, _ = _columns(table)
-    options = [position for position in labels[1:] if table.header[position] != "n"]
-    given = []
-    for row in table.rows:
-        given.append([position for position in options if row[position].text != DASH])
-    if len(options) < 2 or any(len(of_row) > 1 for of_row in given):
-        return table
-    first, *others = options
-    header = [name for position, name in enumerate(table.header) if position not in others]
-    header[first] = "option"
-    rows = []
-    for row, of_row in zip(table.rows, given, strict=True):
-        texts = [f"{table.header[position]} {row[position].text}" for position in of_row]
-        cells = [cell for position, cell in enumerate(row) if position not in others]
-        cells[first] = TextCell(texts[0] if texts else DASH)
-        rows.append(tuple(cells))
-    n_label_columns = table.n_label_columns - sum(position < table.n_label_columns for position in others)
-    return replace(table, header=tuple(header), rows=tuple(rows), n_label_columns=n_label_columns)
 
 
 def _pages(table: TextTable) -> list[TextTable]:
