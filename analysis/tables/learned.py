@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -87,10 +88,12 @@ def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Lear
     matrix = store.read("r_matrix", run_ids, ["split", "trained_on", "evaluated_on", "task", measure])
     is_learned = (matrix["trained_on"] == matrix["evaluated_on"]) & (matrix["split"] == split)
     scores = matrix[is_learned].groupby("task", sort=False)[measure].mean()
-    rises = _rises(store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure]), measure)
+    rises = pd.Series(dtype=float)
+    if not row.experiment.cells[row.cell].config.early_stopping:  # with it, curves end with the best epoch
+        rises = _rises(store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure]), measure)
     learned = []
     for task, score in scores.items():
-        learned.append(_Learned(row.name, str(task), float(score), float(rises.get(task, float("nan")))))
+        learned.append(_Learned(row.name, str(task), float(score), float(rises.get(task, math.nan))))
     return learned
 
 

@@ -29,10 +29,11 @@ def _worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget("worn")
 
 
-def _said(*variants: float, epochs: int) -> list[str]:
+def _said(*variants: float, epochs: int, **settings: object) -> list[str]:
     """Return what is said of ER with some learning rates."""
     methods = {f"rate {rate:g}": {"learning_rate": rate} for rate in variants}
     base = RunConfig(scenario="class_il_union", dataset="worn", network="linear", strategy="er", epochs_per_task=epochs)
+    base = base.replace(**settings)
     space = SearchSpace("it", base, {"method": methods, "split_seed": range(2)}, [0])
     (best,) = best_of_state(sweep(space, ray=False).state)
     return list(best.in_doubt)
@@ -68,6 +69,11 @@ def test_scores_that_rise_in_the_last_epoch_are_named_with_the_rise() -> None:
         f"In the last epoch of a task, validation balanced accuracy still rises: {parts}. With more epochs_per_task, "
         "scores and differences may be others."
     ]
+
+
+def test_with_early_stopping_curves_end_with_the_best_epoch_so_a_rise_there_says_nothing() -> None:
+    assert len(_said(1e-3, epochs=4)) == 1
+    assert _said(1e-3, epochs=4, early_stopping=2) == []
 
 
 def test_methods_that_have_learned_leave_no_doubt() -> None:
