@@ -14,7 +14,10 @@ from clops_sweep.data.files.units import BETWEEN
 from clops_sweep.data.recording_facts import MOST_LEVELS, Facts
 from clops_sweep.errors import several, shown
 
-SHOWN_AT_LAUNCH: Final = ("channel", "dates", "padding", "shortcuts")
+TWO_PEOPLE: Final = "one name for two people?"
+"""Begin of the note on people whose names may be given anew in each domain."""
+
+SHOWN_AT_LAUNCH: Final = ("channel", "dates", "padding", "shortcuts", TWO_PEOPLE)
 """Begins of the notes that every launch shows."""
 _BEGIN: Final = "shortcuts: "
 _LEAST_AUC: Final = 0.9

@@ -43,7 +43,7 @@ from clops_sweep.data.missing_key import missing_key
 from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
-from clops_sweep.data.shortcuts import marker_problem
+from clops_sweep.data.shortcuts import TWO_PEOPLE, marker_problem
 from clops_sweep.data.splits.fixed_folds import FixedFolds
 from clops_sweep.errors import AbsentData, UsageError, either, one_line, shown, user_code
 
@@ -54,6 +54,9 @@ _JOINS: Final = "combine"
 
 _FEW: Final = 0.25
 """Largest share of people who may be in several domains by mistake."""
+
+_FACTS_OF_A_PERSON: Final = ("sex", "gender")
+"""Names of columns that hardly ever change in a person."""
 
 
 class DeclaredSet(DataSet):
@@ -256,7 +259,7 @@ class DeclaredSet(DataSet):
                 doubts.append(note)
             names_group = np.array([not is_number(group) and group != UNKNOWN for group in groups])
             is_named = names_group[group_codes]
-            in_several = _people_in_several(index.patients[is_named], group_codes[is_named])
+            in_several = len(_people_in_several(index.patients[is_named], group_codes[is_named]))
             if 0 < in_several <= people * _FEW:  # otherwise it changes from recording to recording, as a device does
                 doubts.append(
                     f"people in several groups of {shown(column)}: {in_several:,} of {people:,}; if it is a fact of a "
@@ -267,12 +270,7 @@ class DeclaredSet(DataSet):
             if note := alike_domains(column, recordings):
                 doubts.append(note)
             doubts += misspelt_domains(column, recordings)
-            in_several = _people_in_several(index.patients, codes)
-            if 0 < in_several <= people * _FEW:  # otherwise each person is meant to be in several, such as two devices
-                doubts.append(
-                    f"people in several domains of {shown(column)}: {in_several:,} of {people:,}; each of their "
-                    "domains counts them, and all their recordings are in one part of a split"
-                )
+            doubts += _people_in_domains(column, codes, index)
         people_are_given = self.common.people_given and not index.patient_names[0].startswith(UNKNOWN_PERSON)
         states_one_each = self._declaration is not None and self._declaration.one_recording_per_person
         if states_one_each:
@@ -301,11 +299,44 @@ def _recordings_of(index: Index, codes: NDArray[np.int32], domains: Sequence[str
     return recordings
 
 
-def _people_in_several(patients: NDArray[np.int32], codes: NDArray[np.int32]) -> int:
-    """Return the number of people with frames of several domains, from the codes of both for each frame [n]."""
+def _people_in_several(patients: NDArray[np.int32], codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the people with frames of several domains, from the codes of both for each frame [n]."""
     pairs = np.unique(np.stack([patients, codes], axis=1), axis=0)
-    _, domains_of_person = np.unique(pairs[:, 0], return_counts=True)
-    return int((domains_of_person > 1).sum())
+    people, domains_of_person = np.unique(pairs[:, 0], return_counts=True)
+    return people[domains_of_person > 1]
+
+
+def _people_in_domains(column: str, codes: NDArray[np.int32], index: Index) -> Iterator[str]:
+    """Yield a sentence on people with frames of several domains.
+
+    Each domain may number its people anew: then a name stands for two people, who often differ in sex or age.
+    """
+    in_several = _people_in_several(index.patients, codes)
+    if not len(in_several):
+        return
+    count = f"{len(in_several):,} of {len(index.patient_names):,}"
+    anew = f"if each {column} numbers its people anew, write the {column} into their names"
+    for group, (group_codes, groups) in index.groups.items():
+        if group.casefold() not in _FACTS_OF_A_PERSON:
+            continue
+        is_known = np.array([name != UNKNOWN for name in groups])[group_codes]
+        of_several = np.intersect1d(in_several, _people_in_several(index.patients[is_known], group_codes[is_known]))
+        if len(of_several):
+            yield (
+                f"{TWO_PEOPLE} {count} people are in several domains of {shown(column)}, and {len(of_several):,} of "
+                f"these have several values of {shown(group)}: {anew}, or correct the table"
+            )
+            return
+    if len(in_several) <= len(index.patient_names) * _FEW:
+        yield (
+            f"people in several domains of {shown(column)}: {count}; each of their "
+            "domains counts them, and all their recordings are in one part of a split"
+        )
+    else:
+        yield (
+            f"people in several domains of {shown(column)}: {count}; right if they were recorded in each, as with "
+            f"several devices or sessions; {anew}"
+        )
 
 
 def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:

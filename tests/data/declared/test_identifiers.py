@@ -235,9 +235,17 @@ def own(data_root):
     )
 
 
-@pytest.mark.parametrize(("moved", "noted"), [(0, ""), (1, "1 of 12"), (12, "")])
-def test_a_few_people_in_several_domains_are_noted(moved: int, noted: str, tmp_path: Path) -> None:
-    """If all people are in several, such as two devices, it is meant so."""
+@pytest.mark.parametrize(
+    ("moved", "noted"),
+    [
+        (0, ""),
+        (1, "1 of 12; each of their domains counts them, and all their recordings are in one part of a split"),
+        (12, "12 of 12; right if they were recorded in each, as with several devices or sessions; if each site numbers "
+             "its people anew, write the site into their names"),
+    ],
+)  # fmt: skip
+def test_people_in_several_domains_are_noted(moved: int, noted: str, tmp_path: Path) -> None:
+    """If all people are in several, such as two devices, it may be meant so."""
     declare(
         tmp_path / "space.py",
         f"""
@@ -254,7 +262,28 @@ def own(data_root):
     )
     notes = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
     said = [note for note in notes if note.startswith("people in several domains")]
-    expected = (
-        f"people in several domains of 'site': {noted}; each of their domains counts them, and all their recordings"
+    assert said == ([f"people in several domains of 'site': {noted}"] if noted else [])
+
+
+def test_people_who_are_numbered_anew_in_each_domain_differ_in_sex(tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py",
+        """
+@dataset("own", scenarios=("domain_il",))
+def own(data_root):
+    person = np.arange(24) // 2  # of two sites, which both number from 0 to 5
+    x = np.random.default_rng(0).normal(size=(24, 1, 20))
+    return Recordings(
+        x, 10, ["x"], "mV", labels=person // 2 % 2, classes=("a", "b"), patients=person % 6,
+        domains={"site": np.where(person < 6, "A", "B")}, groups={"sex": np.where(person % 4 < 2, "f", "m")},
     )
-    assert said == ([f"{expected} are in one part of a split"] if noted else [])
+""",
+    )
+    notes = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
+    sex = {person: "f" if person % 4 < 2 else "m" for person in range(12)}
+    differing = sum(sex[person] != sex[person + 6] for person in range(6))
+    (said,) = (note for note in notes if note.startswith("one name for two people?"))
+    assert said == (
+        f"one name for two people? 6 of 6 people are in several domains of 'site', and {differing} of these have "
+        "several values of 'sex': if each site numbers its people anew, write the site into their names, or correct the table"
+    )
