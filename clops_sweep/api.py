@@ -213,6 +213,7 @@ def differences(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
     results: str | PathLike[str] = "results",
     metric: str | None = None,
+    baseline: str | None = None,
 ) -> pd.DataFrame:
     """Return the paired differences between the configurations of a search space, with intervals and p-values.
 
@@ -227,6 +228,8 @@ def differences(
         space: a search space, several, or the path of a search-space file.
         results: the store, a folder or a URI.
         metric: a column of `runs`; by default the headline metrics, of test people.
+        baseline: the name of a configuration, such as your method: only its pairs are returned, each the other
+            configuration minus this one. p-values stay corrected for all pairs.
 
     Returns:
         A row for each pair and metric. `difference` is the mean of `configuration` minus `baseline` over n units
@@ -237,14 +240,14 @@ def differences(
         data set and scenario.
 
     Raises:
-        UsageError: the space or store does not exist, or no run has the metric.
+        UsageError: the space or store does not exist, no run has the metric, or no pair has the baseline.
     """
     from clops_sweep.analysis.report.differences import differences_of
     from clops_sweep.planning.state import State
 
     store = _existing(results)
     request = Request(Selection.of(space), _data(store, None, None), store)
-    return differences_of(State.of(request), metric)
+    return differences_of(State.of(request), metric, baseline)
 
 
 @named_arguments

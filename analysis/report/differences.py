@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.planning.state import State
 
 from ..collect import Experiment
@@ -32,7 +33,7 @@ COLUMNS = (
 )
 
 
-def differences_of(state: State, metric: str | None = None) -> pd.DataFrame:
+def differences_of(state: State, metric: str | None = None, baseline: str | None = None) -> pd.DataFrame:
     """Return a row for each pair of configurations that the report of a state compares, and for each metric.
 
     Trials of tuning are left out. The columns are those of `clops_sweep.differences`.
@@ -40,11 +41,13 @@ def differences_of(state: State, metric: str | None = None) -> pd.DataFrame:
     Args:
         state: the state of a launch.
         metric: a column of `runs`; by default the headline metrics, of test people.
+        baseline: a configuration: only its pairs are returned, each the other configuration minus this one.
 
     Warnings count the runs that are left aside as of another edition of the data.
 
     Raises:
-        UsageError: no run has the metric, or folds and random splits are mixed in one search space.
+        UsageError: no run has the metric, no pair has the baseline, or folds and random splits are mixed in one search
+            space.
     """
     warn_of_left_aside(state)
     store = state.resolved.store
@@ -52,16 +55,16 @@ def differences_of(state: State, metric: str | None = None) -> pd.DataFrame:
     collected = collect_with_searches(state.spaces, store, runs=runs, present=state.resolved.edition)
     metrics = () if metric is None else (metric,)
     experiments = judged_by_metrics([experiment for experiment, _ in collected], reported_names(state), metrics)
-    shown: list[Found] = []
+    compared: list[Found] = []
     grids = []
     for experiment, space, (_, record) in zip(experiments, state.spaces, collected, strict=True):
         if experiment.is_tuning:
             continue
         warn_of_replaced(experiment)
-        shown.append((experiment, space, record))
+        compared.append((experiment, space, record))
         if space.search is None:
             grids.append(experiment)
-    planned = planned_sections(shown, store)
+    planned = planned_sections(compared, store)
     elsewhere = fine_tuning_elsewhere(runs, [section.experiment for section in planned])
     page = compared_on_page(planned, compare_strategies(grids), grids, elsewhere)
     rows: list[tuple[object, ...]] = []
@@ -70,7 +73,29 @@ def differences_of(state: State, metric: str | None = None) -> pd.DataFrame:
         rows += _rows(table, by_name[table.name])
     for strategies in page.strategies:
         rows += _rows(strategies.differences, grids[0])
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table if baseline is None else _minus(table, baseline)
+
+
+def _minus(table: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Return the pairs of a table that have a configuration, each the other one minus it.
+
+    Raises:
+        UsageError: no pair has it.
+    """
+    is_first = table["configuration"] == baseline
+    is_second = table["baseline"] == baseline
+    if not (is_first | is_second).any():
+        known = sorted({*table["configuration"], *table["baseline"]})
+        raise UsageError(f"baseline = {shown(baseline)}: no such configuration; there are {listed(known)}")
+    turned = table[is_first].assign(
+        configuration=table["baseline"],
+        baseline=baseline,
+        difference=-table["difference"],
+        low=-table["high"],
+        high=-table["low"],
+    )
+    return pd.concat([table[is_second], turned]).sort_index().reset_index(drop=True)
 
 
 def _rows(table: Comparisons, experiment: Experiment) -> Iterator[tuple[object, ...]]:

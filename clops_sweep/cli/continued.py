@@ -226,6 +226,9 @@ class _Declaration:
             edits.append((self._span(keywords["split"]), '"part"'))
         else:
             edits.append((self._before_table(), 'split="part",' + self._separator()))
+        folds = next((keyword for keyword in self.decorator.keywords if keyword.arg == "folds"), None)
+        if folds is not None:  # the column `part` divides the people
+            edits.append((self._with_comma(folds), ""))
         if "people_of" not in _keywords(self.decorator):
             edits.append((self._after(self.decorator.args[0]), f', people_of="{dataset}"'))
         start = self._offset(self.function.decorator_list[0].lineno, 0)
@@ -245,6 +248,12 @@ class _Declaration:
     def _span(self, node: ast.expr) -> tuple[int, int]:
         begin = self._offset(node.lineno, node.col_offset)
         return begin, self._offset(node.end_lineno or 0, node.end_col_offset or 0)
+
+    def _with_comma(self, keyword: ast.keyword) -> tuple[int, int]:
+        """Return the place of a keyword that follows another argument, from the comma on."""
+        begin = self._offset(keyword.lineno, keyword.col_offset)
+        comma = self.source.encode()[:begin].rindex(b",")
+        return comma, self._offset(keyword.end_lineno or 0, keyword.end_col_offset or 0)
 
     def _before_table(self) -> tuple[int, int]:
         (table,) = (keyword for keyword in self.call.keywords if keyword.arg == "table")

@@ -169,6 +169,21 @@ def test_a_run_that_continued_another_is_continued_with_another_ward(new: Comman
         before = _computed(tmp_path, request.config)
 
 
+def test_a_table_of_folds_is_left_out_since_a_column_divides_the_people(
+    new: Command, in_use: str, tmp_path: Path
+) -> None:
+    text = (tmp_path / "wards.py").read_text()
+    with_folds = text.replace('files=["hospital"]', 'files=["hospital"],\n    folds="folds.csv"')
+    (tmp_path / "wards.py").write_text(with_folds)
+    assert new("wards_2027.py", "--continue", in_use).returncode == 0
+    _write(tmp_path, "records_new.csv", "D", 50)
+    written = (tmp_path / "wards_2027.py").read_text()
+    assert "folds" not in written.partition("@dataset")[2]
+    assert 'files=["hospital"]' in written
+    (space,) = load_spaces(tmp_path / "wards_2027.py")
+    assert space.base.start_from == f"run:{in_use}"
+
+
 def test_new_people_are_tested_by_label_and_name(new: Command, in_use: str, tmp_path: Path) -> None:
     """Of two people with AF and four without, one each is tested: in the order of names alone, none with AF were."""
     assert new("wards_2027.py", "--continue", in_use).returncode == 0

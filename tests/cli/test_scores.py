@@ -147,6 +147,16 @@ def test_differences_are_those_of_a_corrected_t_test() -> None:
     steps = (ordered["p"] * [3, 2, 1]).cummax().clip(upper=1)
     assert ordered["p_holm"].tolist() == pytest.approx(steps.tolist())
 
+    turned = differences("own.py", "results", "test_balanced_accuracy", baseline="er")
+    assert turned[["configuration", "baseline"]].to_numpy().tolist() == [["finetune", "er"], ["joint", "er"]]
+    before = table.set_index(["configuration", "baseline"])
+    for column, of in (("difference", "difference"), ("low", "high"), ("high", "low")):
+        assert turned[column][0] == -before.loc[("er", "finetune"), of]
+        assert turned[column][1] == before.loc[("joint", "er"), column]
+    assert turned["p_holm"][0] == before.loc[("er", "finetune"), "p_holm"]
+    with pytest.raises(UsageError, match="baseline = 'err': no such configuration; there are er, finetune, joint"):
+        differences("own.py", "results", baseline="err")
+
 
 @pytest.mark.nightly
 def test_differences_are_those_of_the_report() -> None:

@@ -285,5 +285,6 @@ def own(data_root):
     (said,) = (note for note in notes if note.startswith("one name for two people?"))
     assert said == (
         f"one name for two people? 6 of 6 people are in several domains of 'site', and {differing} of these have "
-        "several values of 'sex': if each site numbers its people anew, write the site into their names, or correct the table"
+        "several values of 'sex': if each site numbers its people anew, write the site into their names, or correct "
+        "the table"
     )
