@@ -20,10 +20,12 @@ from clops_sweep.search.records import Edge
 
 _NEAR = 0.02
 """Share of a range without steps that counts as its edge, on the scale of the search."""
+_FEWEST = 3
+"""Numbers of a parameter from which one of them can be on an edge and another not."""
 
 
 def edges_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> dict[str, Edge]:
-    """Return the parameters whose value is the lowest or the highest of at least two numbers that a search tries.
+    """Return the parameters whose value is the lowest or the highest of at least three numbers that a search tries.
 
     Of a range without steps, the outer 2 % count as its edge. A value on a limit of its config field or option is left
     out, because nothing lies beyond it. The parameters keep their order.
@@ -49,17 +51,28 @@ def edges_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribu
 
 
 def _ends(distribution: BaseDistribution) -> tuple[float, float] | None:
-    """Return the lowest and the highest number that a search tries; None unless there are two numbers."""
+    """Return the lowest and the highest number that a search tries; None unless it tries three."""
     if isinstance(distribution, CategoricalDistribution):
         choices = [choice for choice in distribution.choices if isinstance(choice, int | float) and is_number(choice)]
         if len(choices) < len(distribution.choices):
             return None
         lowest, highest = float(min(choices)), float(max(choices))
+        count = len(set(choices))
     elif isinstance(distribution, FloatDistribution | IntDistribution):
         lowest, highest = float(distribution.low), float(distribution.high)
+        count = _count(distribution)
     else:
         return None
-    return (lowest, highest) if lowest < highest else None
+    return (lowest, highest) if count >= _FEWEST else None
+
+
+def _count(distribution: FloatDistribution | IntDistribution) -> float:
+    """Return how many numbers a range has."""
+    if distribution.low == distribution.high:
+        return 1
+    if distribution.step is None:
+        return math.inf
+    return round((distribution.high - distribution.low) / distribution.step) + 1
 
 
 def _near(distribution: BaseDistribution) -> float:

@@ -202,12 +202,16 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
 
 
 def test_choices_on_the_edge_of_what_was_tried_are_named(world: Any, prepared_root: Path) -> None:
-    methods: dict[str, dict[str, Any]] = {"er": {"replay_ratio": VALUES, "learning_rate": [0.001, 0.1]}}
+    """Of two values, each is on an edge: nothing is said of them."""
+    methods: dict[str, dict[str, Any]] = {
+        "er": {"replay_ratio": VALUES, "learning_rate": [0.001, 0.003, 0.01, 0.1], "batch_size": [32, 64]}
+    }
     space = grid(methods=methods, objectives={"auc": "maximize"})
     row, choice = rows(world, space, prepared_root)
     names = {0.25: "lowest", 1.0: "highest", 0.001: "lowest", 0.1: "highest"}
     expected = {name: names[value] for name, value in choice.chosen.items() if value in names}
-    assert "learning_rate" in expected
+    assert expected
+    assert choice.chosen["batch_size"] in (32, 64)
     assert row.edges == expected
     said = [note for note in terminal_table([row]).notes if note.startswith("On the edge")]
     assert len(said) == 1
@@ -252,6 +256,8 @@ def test_one_sentence_names_all_choices_on_an_edge() -> None:
         ("learning_rate", 0.1, CategoricalDistribution([0.1, 0.01, 0.001]), "highest"),
         ("learning_rate", 0.01, CategoricalDistribution([0.1, 0.01, 0.001]), None),
         ("learning_rate", 0.1, CategoricalDistribution([0.1]), None),
+        ("learning_rate", 0.1, CategoricalDistribution([0.1, 0.01]), None),
+        ("mc_samples", 10, IntDistribution(5, 10, step=5), None),
         ("batch_size", 8, IntDistribution(8, 64), "lowest"),
         ("batch_size", 9, IntDistribution(8, 64), None),
         ("learning_rate", 0.09, FloatDistribution(0.0001, 0.1, log=True), "highest"),
