@@ -73,8 +73,8 @@ def differences_of(state: State, metric: str | None = None, baseline: str | None
         rows += _rows(table, by_name[table.name])
     for strategies in page.strategies:
         rows += _rows(strategies.differences, grids[0])
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return table if baseline is None else _minus(table, baseline)
+    every_pair = pd.DataFrame(rows, columns=list(COLUMNS))
+    return every_pair if baseline is None else _minus(every_pair, baseline)
 
 
 def _minus(table: pd.DataFrame, baseline: str) -> pd.DataFrame:

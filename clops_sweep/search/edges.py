@@ -57,7 +57,7 @@ def _ends(distribution: BaseDistribution) -> tuple[float, float] | None:
         if len(choices) < len(distribution.choices):
             return None
         lowest, highest = float(min(choices)), float(max(choices))
-        count = len(set(choices))
+        count = float(len(set(choices)))
     elif isinstance(distribution, FloatDistribution | IntDistribution):
         lowest, highest = float(distribution.low), float(distribution.high)
         count = _count(distribution)
