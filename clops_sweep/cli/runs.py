@@ -130,11 +130,18 @@ def _runs_of_files(files: Sequence[Path], store: RunStore) -> tuple[set[str], st
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.experiment.spaces.selection import Selection
     from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.planning.changes import changed_data, changes
     from clops_sweep.planning.request import Request
     from clops_sweep.planning.state import State
 
     data = PreparedData.found(None, None, Encoders(store.models.read, None))
-    run_ids, left_aside = run_ids_of(State.of(Request(Selection.of_files(files), data, store)))
+    state = State.of(Request(Selection.of_files(files), data, store))
+    for sentence in (
+        *changed_data(state.resolved),
+        *changes(state),
+    ):  # such as files that changed, so that stored runs do not count
+        click.echo(f"clops-sweep: {sentence}", err=True)
+    run_ids, left_aside = run_ids_of(state)
     return set(run_ids), left_aside
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,7 @@ from scipy import stats
 from clops_sweep import UsageError, differences, read, scores, sweep, write_report
 from clops_sweep.cli.commands import command
 from clops_sweep.execution.outcome import Outcome
+from tests.conftest import Command
 from tests.data.declared_files import forget
 
 FILE = """
@@ -293,3 +295,15 @@ def test_runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones(
     assert f"plain: {left_aside} them anew\n" in claimed.stderr
     forget("worn")
     assert launched(grid).scores()["finished"].tolist() == [2, 2]
+
+
+def test_runs_of_a_file_say_that_its_recordings_changed(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the data are prepared again, stored runs do not count, and "0 runs" alone does not say why."""
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
+    np.save("y.npy", np.arange(480) % 4)
+    of_file = FILE.replace('scenarios=["class_il_union"]', 'scenarios=["class_il_union"], files=["y.npy"]', 1)
+    Path("own.py").write_text(of_file.replace("np.arange(480) % 4", 'np.load(data_root / "y.npy")', 1) + PLAIN)
+    sweep("own.py", "results", ray=False)
+    assert "changed" not in in_process("runs", "own.py").stderr
+    np.save("y.npy", np.arange(480) // 2 % 4)
+    assert "data set worn: y.npy changed since it was prepared" in in_process("runs", "own.py").stderr
