@@ -200,11 +200,7 @@ def scores(
     Raises:
         UsageError: the space or store does not exist, or no run has the metric.
     """
-    from clops_sweep.planning.state import State
-
-    store = _existing(results)
-    request = Request(Selection.of(space), _data(store, None, None), store)
-    return _scores_of(State.of(request), metric)
+    return _scores_of(_state_of(space, _existing(results)), metric)
 
 
 @named_arguments
@@ -243,11 +239,8 @@ def differences(
         UsageError: the space or store does not exist, no run has the metric, or no pair has the baseline.
     """
     from clops_sweep.analysis.report.differences import differences_of
-    from clops_sweep.planning.state import State
 
-    store = _existing(results)
-    request = Request(Selection.of(space), _data(store, None, None), store)
-    return differences_of(State.of(request), metric, baseline)
+    return differences_of(_state_of(space, _existing(results)), metric, baseline)
 
 
 @named_arguments
@@ -390,9 +383,8 @@ def read(
 def _runs_of(space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], store: RunStore) -> list[str]:
     """Return the ids of the runs of a store that are of a search space, those of tuning included."""
     from clops_sweep.analysis.tables.scores import run_ids_of
-    from clops_sweep.planning.state import State
 
-    run_ids, left_aside = run_ids_of(State.of(Request(Selection.of(space), _data(store, None, None), store)))
+    run_ids, left_aside = run_ids_of(_state_of(space, store))
     if left_aside:
         _warn(left_aside)
     return run_ids
@@ -662,6 +654,13 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
 
     _check_path("results", results)
     return merge_runs(RunStore.named(str(results)), _existing(other, "other"))
+
+
+def _state_of(space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], store: RunStore) -> State:
+    """Return the state of search spaces in a store, on the data that are prepared on this machine."""
+    from clops_sweep.planning.state import State
+
+    return State.of(Request(Selection.of(space), _data(store, None, None), store))
 
 
 def _existing(results: object, name: str = "results") -> RunStore:

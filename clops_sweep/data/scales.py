@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -92,10 +92,7 @@ def scale_notes(
         channels: names of the channels.
     """
     notes = []
-    for code in np.unique(leads).tolist():
-        names, typical, _ = _typical_spans(spans, leads == code, recordings)
-        if len(names) < _LEAST_RECORDINGS:
-            continue
+    for code, names, typical, _ in _comparable(spans, leads, recordings):
         usual = float(np.median(typical))
         is_odd = (typical > _TIMES * usual) | (typical < usual / _TIMES)
         if is_odd.any():
@@ -130,11 +127,8 @@ def ecg_scale_notes(
     """
     of_channels = of_each(units, len(channels))
     notes = []
-    for code in np.unique(leads).tolist():
+    for code, names, typical, frames in _comparable(spans, leads, recordings):
         if not of_channels or not is_ecg(channels[code], of_channels[code]):
-            continue
-        names, typical, frames = _typical_spans(spans, leads == code, recordings)
-        if len(names) < _LEAST_RECORDINGS:
             continue
         usual = float(np.median(typical))
         is_large = (typical > _TIMES_OF_ECG * usual) & (typical <= _TIMES * usual) & (frames >= _LEAST_FRAMES)
@@ -225,6 +219,16 @@ def _unlike_others(usual: Mapping[int, float]) -> dict[int, float]:
 def _ratio(one: float, other: float) -> float:
     """Return the ratio of the larger to the smaller span."""
     return max(one, other) / min(one, other)
+
+
+def _comparable(
+    spans: NDArray[np.float64], leads: NDArray[np.int16], recordings: NDArray[np.int32]
+) -> Iterator[tuple[int, NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]]:
+    """Yield each channel with enough recordings to compare, and their `_typical_spans`."""
+    for code in np.unique(leads).tolist():
+        names, typical, frames = _typical_spans(spans, leads == code, recordings)
+        if len(names) >= _LEAST_RECORDINGS:
+            yield code, names, typical, frames
 
 
 def _typical_spans(

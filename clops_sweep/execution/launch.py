@@ -231,7 +231,7 @@ class _Launch:
         return state.again() if without_damage(asked.store, stored, self.warn) else state
 
     def _is_done(self, state: State) -> bool:
-        """Return whether no run can start and no trial is left, nor a failed one that is to be retried."""
+        """Return whether no run can start and no trial is left, nor a failed one to retry."""
         if state.to_do(self.retry_failed):
             return False
         if self.retry_failed:

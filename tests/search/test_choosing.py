@@ -202,7 +202,7 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
 
 
 def test_choices_on_the_edge_of_what_was_tried_are_named(world: Any, prepared_root: Path) -> None:
-    """Of two values, each is on an edge: nothing is said of them."""
+    """Of two values, each is on an edge: they have no note."""
     methods: dict[str, dict[str, Any]] = {
         "er": {"replay_ratio": VALUES, "learning_rate": [0.001, 0.003, 0.01, 0.1], "batch_size": [32, 64]}
     }

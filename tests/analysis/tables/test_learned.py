@@ -30,7 +30,7 @@ def _worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _said(*variants: float, epochs: int, **settings: object) -> list[str]:
-    """Return what is said of ER with some learning rates."""
+    """Return the sentences on the training of ER with some learning rates."""
     methods = {f"rate {rate:g}": {"learning_rate": rate} for rate in variants}
     base = RunConfig(scenario="class_il_union", dataset="worn", network="linear", strategy="er", epochs_per_task=epochs)
     base = base.replace(**settings)
