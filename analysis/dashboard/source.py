@@ -18,6 +18,7 @@ from ..editions import Present
 from ..figures.frames import Frames
 from ..report.planned import Found
 from ..search_trials import collect_with_searches, tuning_experiments
+from .followed_data import FollowedData
 
 
 class StoreSource:
@@ -30,6 +31,7 @@ class StoreSource:
             difficulty become known.
         whole: whether to show all other runs of the store as well.
         present: see `Preparations`.
+        data: the prepared data sets, which may be prepared again; None: they are not followed.
     """
 
     def __init__(
@@ -40,8 +42,11 @@ class StoreSource:
         *,
         whole: bool = True,
         present: Present = lambda dataset: None,
+        data: FollowedData | None = None,
     ) -> None:
         self._store = store
+        self._data = data
+        self._mark_of_data: Hashable = None
         self._spaces, self._whole, self._present = spaces, whole, present
         self._find = frames
         self._frames: dict[DataKey, Frames | None] = {}
@@ -69,7 +74,11 @@ class StoreSource:
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:
-        """Return when studies and launched search spaces were last written; empty without any."""
+        """Return when studies, launched search spaces and prepared data were last written."""
+        of_data = self._data.mark() if self._data is not None else None
+        if of_data != self._mark_of_data:
+            self._frames.clear()
+            self._mark_of_data = of_data
         folder = self._store.files.folder
         of_studies = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
-        return tuple(of_studies or ()), launched_mark(self._store)
+        return tuple(of_studies or ()), launched_mark(self._store), of_data

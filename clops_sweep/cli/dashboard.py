@@ -16,16 +16,18 @@ import click
 from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
-from clops_sweep.planning.changes import changes_since_runs
+from clops_sweep.planning.changes import changes_since_runs, on_earlier_data
 from clops_sweep.planning.launched import LaunchedFile, LeftOutSpace, launched_files
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.launch_folders import plugin_files_to_name
 
 if TYPE_CHECKING:
+    from clops_sweep.analysis.dashboard.followed_data import FollowedData
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -55,6 +57,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
 
     They show the runs of the search-space files or, without files, everything in the store. Ctrl-C stops the server.
     """
+    from clops_sweep.analysis.dashboard.followed_data import FollowedData
     from clops_sweep.analysis.dashboard.server import make_server
     from clops_sweep.analysis.dashboard.source import StoreSource
 
@@ -62,13 +65,15 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
     _ = request.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
-    states = _States(request)
+    data = FollowedData(request.data)
+    states = _States(request, data)
     source = StoreSource(
         request.store,
         partial(_frames, request.data),
         states.spaces,
         whole=not request.selection.files,
         present=states.edition,
+        data=data,
     )
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
@@ -132,10 +137,12 @@ class _States:
 
     Args:
         request: the request of the search-space files, or without any.
+        data: its prepared data, which may be prepared again.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, data: FollowedData) -> None:
         self._request = request
+        self._data = data
         self._state: State | None = None
 
     def spaces(self, store: RunStore) -> list[SearchSpace]:
@@ -156,10 +163,15 @@ class _States:
         return all_claims_in_words(self._state)
 
     def changes(self) -> list[str]:
-        """Return what changed since the runs of the search-space files were computed, a sentence each."""
-        if not self._request.selection.files or self._state is None:
+        """Return what changed since the shown runs were computed, a sentence each.
+
+        Without search-space files, only prepared data are compared.
+        """
+        if self._state is None:
             return []
-        return changes_since_runs(self._state)
+        has_files = bool(self._request.selection.files)
+        since_runs = changes_since_runs(self._state) if has_files else on_earlier_data(self._state)
+        return [*self._data.prepared_again(), *since_runs]
 
 
 def _of_files(request: Request) -> list[str]:
@@ -176,7 +188,7 @@ def _of_files(request: Request) -> list[str]:
     if not launched:
         return []
     words = [_named(file.path) for file in launched]
-    command = request.store.command("dashboard", *words)
+    command = request.store.command("dashboard", *words, *_prepared_root(request))
     what = "Whether their data, code or libraries have changed since"
     if claims:
         what = (
@@ -211,10 +223,16 @@ def _remedy(request: Request) -> str:
         words = []
         for file in files:
             words += ["--plugins", file]
-    command = request.store.command("dashboard", *words)
+    command = request.store.command("dashboard", *words, *_prepared_root(request))
     if guards:
         return f"To show it, first {' and '.join(guards)} Then use {command}"
     return f"To show it: {command}"
+
+
+def _prepared_root(request: Request) -> list[str]:
+    """Return the option that names the folder of prepared data; nothing if it is the default."""
+    root = request.data.root
+    return [] if root == default_prepared_root() else ["--prepared-root", str(root)]
 
 
 def _recorded_files(store: RunStore) -> tuple[list[str], bool]:

@@ -67,7 +67,8 @@ class PreparedData:
         """
         from clops_sweep.data.preparing.prepare import data_hash
 
-        if key not in self._hashes:
+        known = self._hashes.get(key)
+        if known is None:
             if key.start_from is not None:
                 known = self._started_hash(key)
             elif key.encoder is None:
@@ -78,7 +79,13 @@ class PreparedData:
             if known is None:
                 return None
             self._hashes[key] = known
-        return self._hashes[key]
+        return known
+
+    def forget(self) -> None:
+        """Forget hashes and frames that were read, because a data set may have been prepared again since."""
+        self._hashes.clear()
+        self._opened.clear()
+        self._found.clear()
 
     def _started_hash(self, key: DataKey) -> str | None:
         """Return the data hash of frames for runs that start from a stored model; it covers the model's weights."""
@@ -152,9 +159,7 @@ class PreparedData:
             for note in made.manifest.notes:
                 if note.startswith(begins):
                     print(f"{name}: {note}", file=sys.stderr)
-        self._found.clear()
-        self._opened.clear()
-        self._hashes.clear()  # features may be computed again
+        self.forget()  # features may be computed again
         for key in encoded:
             if (features := self._features(key)) is not None:
                 features.compute(self.frames(key.signals), progress=True)
@@ -217,9 +222,10 @@ class PreparedData:
             model = self.encoders.start_model(key.start_from, frames)
             return replace(frames, data_hash=content, start_model=model)
         whole = key.signals
-        if whole not in self._opened:
-            self._opened[whole] = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
-        signals = self._opened[whole]
+        signals = self._opened.get(whole)
+        if signals is None:
+            signals = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+            self._opened[whole] = signals
         if key.encoder is None:
             return signals
         features = self._features(key)
@@ -410,12 +416,14 @@ class PreparedData:
         from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.features import CachedFeatures
 
-        if key not in self._found:
+        features = self._found.get(key)
+        if features is None:
             prepared = prepared_set(key.dataset, self.root, self.source)
             if prepared is None or self.encoders is None or not key.encoder:
                 return None
-            self._found[key] = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))
-        return self._found[key]
+            features = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))
+            self._found[key] = features
+        return features
 
 
 def _is_first_time(folder: Path) -> bool:
