@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import LEAD, DataKey
-from clops_sweep.data.preparing.other_split_seeds import refusal_of, uncovered
+from clops_sweep.data.preparing.other_split_seeds import fold_refusal, refusal_of, uncovered
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
-from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
@@ -97,31 +96,11 @@ def refused_seeds(
         return None
     whole = frames[first.data_key]
     domain = first.domain if first.scenario == "domain_il" and first.domain != LEAD else None
-    if first.split is not None:
-        seed = min(problems)
-        said = str(problems[seed]).removeprefix(f"{whole.name}: ")
-        stratified = _stratified_folds(first.replace(split_seed=seed), first.split, domain, data)
-        return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seed}: {said}{stratified}")
-    refusal = refusal_of(problems, whole, first.data_key, data, partial(built_tasks, first), domain)
-    return None if refusal is None else UsageError(refusal.sentence)
-
-
-def _stratified_folds(config: RunConfig, split: str, domain: str | None, data: PreparedData) -> str:
-    """Return that folds stratified by the domain of the tasks have each class of each task; empty if one has not."""
-    if domain is None or config.stratify is not None:
-        return ""
-    _, folds = fold_of(split)
-    key = config.data_key.signals._replace(stratify=domain)
-    try:
-        for fold in range(1, folds + 1):
-            frames = data.frames(key._replace(split=f"fold:{fold}/{folds}"))
-            built_tasks(config, frames)
-    except UsageError:
-        return ""
-    return (
-        f"; or give RunConfig stratify={domain!r}, with which all {folds} folds of split_seed {config.split_seed} have "
-        "each class of each task in each part"
-    )
+    tasks_of = partial(built_tasks, first)
+    if first.split is None:
+        refusal = refusal_of(problems, whole, first.data_key, data, tasks_of, domain)
+        return None if refusal is None else UsageError(refusal.sentence)
+    return UsageError(fold_refusal(problems, whole, first.data_key, data, tasks_of, domain))
 
 
 def _without_seed(config: RunConfig) -> tuple[object, ...]:

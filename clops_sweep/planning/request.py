@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, option, prefixed
+from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.prepared_tasks import checked_frames
 from clops_sweep.experiment.spaces.selection import Selection
@@ -69,13 +69,12 @@ class Request:
         """Check the samplers of all searches with Optuna.
 
         Raises:
-            UsageError: invalid options.
+            UsageError: Optuna refuses the options of a sampler.
         """
         for space in self.selection.searches:
-            from clops_sweep.search.study import check_sampler
+            from clops_sweep.search.samplers import check_sampler
 
-            with prefixed(space.subject):
-                check_sampler(space)
+            check_sampler(space)
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared and no other edition is read."""

@@ -14,7 +14,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import UsageError, listed, reason, user_code
-from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
+from clops_sweep.experiment.spaces.optuna_search import SAMPLERS
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 
 
 class SeededByTrial(BaseSampler):
@@ -79,13 +80,23 @@ class SeededByTrial(BaseSampler):
         self._of(trial).after_trial(study, trial, state, values)
 
 
-def make_sampler(search: OptunaSearch) -> SeededByTrial:
-    """Return the sampler of a search. TPE treats running trials as bad ones (the "constant liar").
+def make_sampler(space: SearchSpace) -> SeededByTrial:
+    """Return the sampler of a search space. TPE treats running trials as bad ones (the "constant liar").
 
     Raises:
-        UsageError: invalid options of the sampler.
+        UsageError: see `check_sampler`.
     """
-    refusal = partial(refused, search)
+    return SeededByTrial(check_sampler(space), search_of(space).sampler_seed)
+
+
+def check_sampler(space: SearchSpace) -> Callable[[int], BaseSampler]:
+    """Return the function that creates the sampler of a search space from a seed, and has created one.
+
+    Raises:
+        UsageError: Optuna refuses the options of the sampler.
+    """
+    search = search_of(space)
+    refusal = partial(refused, space)
     options = {name: _guarded(value, refusal) for name, value in search.sampler_options.items()}
     if search.sampler == "tpe":
         options.setdefault("constant_liar", True)  # trials run concurrently
@@ -100,7 +111,7 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
             make(0)
     except Exception as error:  # samplers report invalid options by different exceptions
         raise refusal(error) from None
-    return SeededByTrial(make, search.sampler_seed)
+    return make
 
 
 def _guarded(value: Any, refusal: Callable[[BaseException], UsageError]) -> Any:
@@ -119,7 +130,9 @@ def _guarded(value: Any, refusal: Callable[[BaseException], UsageError]) -> Any:
     return called
 
 
-def refused(search: OptunaSearch, error: BaseException) -> UsageError:
+def refused(space: SearchSpace, error: BaseException) -> UsageError:
     """Return an error of a sampler, which may come from functions of the user, in one sentence."""
+    search = search_of(space)
     given = f" ({listed(search.sampler_options)})" if search.sampler_options else ""
-    return UsageError(f"sampler_options of {search.sampler!r}{given}: {reason(error)}")
+    where = space.subject
+    return UsageError(f"{where}: sampler_options of {search.sampler!r}{given}: {reason(error)}", place=where)

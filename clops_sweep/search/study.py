@@ -27,15 +27,6 @@ from clops_sweep.store.run_store import RunStore
 _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
-def check_sampler(space: SearchSpace) -> None:
-    """Check the sampler of a search with Optuna.
-
-    Raises:
-        UsageError: its options are invalid.
-    """
-    make_sampler(search_of(space))
-
-
 def open_study(
     space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str], *, retry_failed: bool = False
 ) -> Study:
@@ -61,7 +52,7 @@ def open_study(
             _enqueue_points(study, search, are_new=begun == 0)
         if retry_failed:
             _enqueue_failed(study)
-    return Study(study, journal, search)
+    return Study(study, journal, space)
 
 
 def _loaded_or_created(space: SearchSpace, search: OptunaSearch, journal: DriverJournal) -> optuna.Study:
@@ -69,7 +60,7 @@ def _loaded_or_created(space: SearchSpace, search: OptunaSearch, journal: Driver
         study_name=space.name,
         storage=journal,
         directions=list(space.objectives.values()),
-        sampler=make_sampler(search),
+        sampler=make_sampler(space),
         pruner=NopPruner(),  # `Trial.prune` decides
         load_if_exists=True,
     )
@@ -197,10 +188,11 @@ class Study:
         search: the search.
     """
 
-    def __init__(self, study: optuna.Study, journal: DriverJournal, search: OptunaSearch) -> None:
+    def __init__(self, study: optuna.Study, journal: DriverJournal, space: SearchSpace) -> None:
         self._study = study
         self._journal = journal
-        self.search = search
+        self._space = space
+        self.search = search_of(space)
 
     @property
     def to_ask(self) -> int:
@@ -255,7 +247,7 @@ class Study:
         except (OSError, KeyboardInterrupt, UsageError):
             raise
         except BaseException as error:
-            raise refused(self.search, error) from None
+            raise refused(self._space, error) from None
 
     def tell(
         self,

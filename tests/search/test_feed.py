@@ -117,7 +117,7 @@ def test_an_error_of_the_user_s_constraints_is_not_taken_for_a_damaged_journal(w
     feed, _ = world.driver(it)
     (job,) = feed.next_jobs(1)
     feed.report(job, world.work(job))
-    assert feed.error == "sampler_options of 'tpe' (constraints_func): LookupError: no such table"
+    assert feed.error == "search space 'it': sampler_options of 'tpe' (constraints_func): LookupError: no such table"
 
 
 @pytest.mark.parametrize("max_concurrent", [None, 3, 9])

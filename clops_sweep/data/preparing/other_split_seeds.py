@@ -13,7 +13,8 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
-from clops_sweep.errors import listed
+from clops_sweep.data.splits.fold_names import fold_of, folds
+from clops_sweep.errors import UsageError, listed
 
 CANDIDATES: Final = range(20)
 """Split seeds that are tried."""
@@ -67,6 +68,42 @@ def refusal_of(
             "has them" if len(seeds) == 1 else "have them"
         )
     return Refusal(sentence, tuple(covering), is_stratifiable)
+
+
+def fold_refusal(
+    problems: Mapping[int, UncoveredTask],
+    frames: FrameSet,
+    key: DataKey,
+    data: PreparedData,
+    tasks_of: Callable[[FrameSet], object],
+    domain: str | None = None,
+) -> str:
+    """Return what is wrong with a fold of some split seeds, and whether folds stratified by the domain are right.
+
+    Args:
+        problems: the error of each split seed.
+        frames: the frames of the fold.
+        key: the key of the frames, with the fold.
+        data: the prepared data, for other folds.
+        tasks_of: builds the tasks on frames.
+        domain: the column of the data that defines the tasks, if one does.
+    """
+    seed = min(problems)
+    what = str(problems[seed]).removeprefix(f"{frames.name}: ")
+    problem = f"{frames.name}: split = {key.split!r}, split_seed {seed}: {what}"
+    if domain is None or key.stratify is not None or key.split is None:
+        return problem
+    _, count = fold_of(key.split)
+    stratified = key.signals._replace(split_seed=seed, stratify=domain)
+    try:
+        for split in folds(count):
+            tasks_of(data.frames(stratified._replace(split=split)))
+    except UsageError:
+        return problem
+    return (
+        f"{problem}; or give RunConfig stratify={domain!r}, with which all {count} folds of split_seed {seed} have "
+        "each class of each task in each part"
+    )
 
 
 def _covering(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import LEFT_OUT, SPLIT_NAMES, TEST, UNSEEN
-from clops_sweep.errors import UsageError, several, shown
+from clops_sweep.errors import UsageError, several
 
 _ENDS: Final = (6, 8, 10)
 """Ends of training, validation and test, in tenths of a person's moments."""
@@ -64,9 +64,9 @@ def split_by_time(
         parts[first:last] = _parts(recordings[of_person], start[of_person], window)
         missing = sorted({*range(3)}.difference(parts[first:last].tolist()))
         if missing:
-            person = shown(patient_names[owner[first]])
+            person = patient_names[owner[first]]
             raise UsageError(
-                f"split_within = 'time': patient {person} has "
+                f"split_within = 'time': patient {person!r} has "
                 f"{several(last - first, 'window')}, too few for a {SPLIT_NAMES[missing[0]]} part and gaps of a "
                 "window; expected longer recordings, or split_within = 'people'"
             )

@@ -27,12 +27,12 @@ def check_pretraining(config: RunConfig, frames: FrameSet, pretraining: RunConfi
     Raises:
         UsageError: the signals do not fit, or a person is evaluated and in the pretraining (see `check_leaks`).
     """
-    name = shown(pretraining)
     if pretraining.encoder is None:
-        adapter(name, taken_by_run(Signals.of(frames_before)), Signals.of(frames))
+        taken = taken_by_run(Signals.of(frames_before))
+        adapter(shown(pretraining), taken, Signals.of(frames))
     scenario_before = scenario_of(in_sequential_order(pretraining), frames_before)
     seen = Seen.of(scenario_before, frames_before, ("train", "validation"))
     known = seen.recognised(frames, np.arange(len(frames)))
     no_digests = np.zeros(0, np.uint64)
-    encoded = Encoded(name, "", "", known, no_digests, frames.channels, frames.samples, frames.unit)
+    encoded = Encoded(shown(pretraining), "", "", known, no_digests, frames.channels, frames.samples, frames.unit)
     scenario_of(in_sequential_order(config), replace(frames, encoded=encoded))
