@@ -72,7 +72,7 @@ class Request:
             UsageError: Optuna refuses the options of a sampler.
         """
         for space in self.selection.searches:
-            from clops_sweep.search.samplers import check_sampler
+            from clops_sweep.search.study import check_sampler
 
             check_sampler(space)
 

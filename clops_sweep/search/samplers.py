@@ -84,12 +84,12 @@ def make_sampler(space: SearchSpace) -> SeededByTrial:
     """Return the sampler of a search space. TPE treats running trials as bad ones (the "constant liar").
 
     Raises:
-        UsageError: see `check_sampler`.
+        UsageError: see `sampler_maker`.
     """
-    return SeededByTrial(check_sampler(space), search_of(space).sampler_seed)
+    return SeededByTrial(sampler_maker(space), search_of(space).sampler_seed)
 
 
-def check_sampler(space: SearchSpace) -> Callable[[int], BaseSampler]:
+def sampler_maker(space: SearchSpace) -> Callable[[int], BaseSampler]:
     """Return the function that creates the sampler of a search space from a seed, and has created one.
 
     Raises:

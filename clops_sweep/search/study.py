@@ -19,12 +19,21 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.definition import DEFINITION, check_definition, definition
 from clops_sweep.search.labels import encoded, suggested
 from clops_sweep.search.pruning import goes_on
-from clops_sweep.search.samplers import make_sampler, refused
+from clops_sweep.search.samplers import make_sampler, refused, sampler_maker
 from clops_sweep.search.storage import DriverJournal, journal_name, open_journal, quiet, reading
 from clops_sweep.search.trials import ERROR, PRUNING, REPEATS, RUN_IDS, current_trials, purpose_of
 from clops_sweep.store.run_store import RunStore
 
 _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+
+
+def check_sampler(space: SearchSpace) -> None:
+    """Check the sampler of a search with Optuna.
+
+    Raises:
+        UsageError: Optuna refuses its options.
+    """
+    sampler_maker(space)
 
 
 def open_study(
