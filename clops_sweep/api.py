@@ -154,7 +154,7 @@ def sweep(
     request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
     outcome = launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
-    outcome = replace(outcome, scorer=_scores_of)
+    outcome = replace(outcome, scorer=_scores_of, doubter=_in_doubt)
     is_time_up = stop_at is not None and time.monotonic() >= stop_at
     is_by_user = outcome.interrupted and not is_time_up
     if is_by_user or not hasattr(sys, "ps1"):  # an interactive Python shows what the call returns
@@ -168,6 +168,12 @@ def _scores_of(state: State, metric: str | None) -> pd.DataFrame:
     from clops_sweep.analysis.tables.scores import scores_of
 
     return scores_of(state, metric)
+
+
+def _in_doubt(state: State) -> list[str]:
+    from clops_sweep.analysis.tables.best_terminal import state_in_doubt
+
+    return state_in_doubt(state)
 
 
 @named_arguments
@@ -276,7 +282,9 @@ def claims(
         A row for each difference of each claim: `verdict` ("holds", "does not hold" or "undecided"), `difference`, its
         interval (`low`, `high`) and `level`, and n units (`unit`). `where` selects its runs, as a condition for
         `clops-sweep runs`. `changed` names earlier verdicts that differ. For a file, `attrs["seal"]` says whether its
-        claims are sealed, and `attrs["history"]` has the verdicts so far. See docs/claims.md.
+        claims are sealed, and `attrs["history"]` has the verdicts so far. `attrs["in_doubt"]` has a sentence for
+        configurations that have not learned a task, and one for scores that still rise; warnings say the same. See
+        docs/claims.md.
 
     Raises:
         UsageError: the space or store does not exist, there are no claims, or a claim is invalid.

@@ -28,16 +28,16 @@ from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import Metric, metric_named
 from ..report.page import as_command, rendered
 from ..report.planned import PlannedSection
-from ..tables.best import best_of_page
 from ..tables.by_task import ScoresByTask, scores_by_task, signed_text
 from .compare import compare_page
 from .drawings import Drawings
 from .method_charts import method_charts
 from .methods import method_tables, methods_by_experiment
 from .overview import counts, lines, most_telling, on_edge, progress, replaced, searches, statuses
-from .run_page import newest_run, on_its_way, reports_in_words, run_named, run_page, run_to_report
+from .run_page import cell_of, newest_run, on_its_way, reports_in_words, run_named, run_page, run_to_report
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table, splits_of_rows
 from .snapshot import FollowedStore, Snapshot, log_fault
+from .trained import Doubts, best_by_experiment
 from .update_reports import POLICY, mark_of_reports, written_page
 
 NOT_INSTALLED = (
@@ -94,6 +94,7 @@ class Dashboard:
         self._files = tuple(files) or ("SPACE.py",)
         self._notices = tuple(notices)
         self._drawings = Drawings()
+        self._doubts = Doubts(followed.store)
         self._started = f"{time.time():.0f}"  # pages of an earlier server are not current
         self._contexts: dict[str, Callable[[Snapshot, Mapping[str, str]], Context]] = {
             "": self._overview,
@@ -210,6 +211,7 @@ class Dashboard:
             "on_edge": on_edge(snapshot),
             "notices": (*self._notices, *self._said_of_runs(snapshot)),
             "claims": snapshot.once("claims", lambda _: self._claims()),
+            "in_doubt": self._in_doubt(snapshot, [row.name for row in requested or results]),
             "by_task": snapshot.once("by task", self._by_task),
             "update_reports": reports_in_words(snapshot, self._followed.store),
             "run_to_report": snapshot.once("run to report", lambda _: run_to_report(snapshot, self._followed.store)),
@@ -234,15 +236,21 @@ class Dashboard:
             sentences.append(f"{change[0].upper()}{change[1:]}.")
         return [*sentences, *replaced(snapshot)]
 
+    def _in_doubt(self, snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Return sentences on training that is in doubt, each with the name of the experiment."""
+        sentences = []
+        for name in names:
+            sentences += [(name, sentence) for sentence in self._doubts.of(name, snapshot)]
+        return sentences
+
     def _by_task(self, snapshot: Snapshot) -> dict[str, ScoresByTask]:
         """Return the test scores by task of each experiment that reports results and whose tasks are no classes."""
         scores = {}
-        for name, section in snapshot.sections.items():
+        for name, best in snapshot.once("best", best_by_experiment).items():
+            section = snapshot.sections[name]
             experiment = section.experiment
-            if experiment.is_tuning or not experiment.counts("finished").any():
-                continue
             with suppress(UsageError):
-                cells = [best.cell for best in best_of_page([experiment], compares=False)]
+                cells = [row.cell for row in best]
                 titles = section.titles.of(experiment, cells[0]) if cells else {}
                 of_tasks = scores_by_task(experiment, cells, self._followed.store, titles)
                 if of_tasks is not None:
@@ -305,7 +313,9 @@ class Dashboard:
         table = runs_table(section.experiment, snapshot.running)
         methods = snapshot.once("methods by experiment", methods_by_experiment)
         of_experiment = methods.get(section.experiment.name, [])
-        return compare_page(section, table, self._followed.store, given) | {"tables_of_methods": of_experiment}
+        in_doubt = self._doubts.of(section.experiment.name, snapshot)
+        page = compare_page(section, table, self._followed.store, given)
+        return page | {"tables_of_methods": of_experiment, "in_doubt": in_doubt}
 
     def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         asked = given.get("id", "")
@@ -315,7 +325,12 @@ class Dashboard:
         if not run:
             raise UsageError("No run has finished yet.")
         back = dict(parse_qsl(given.get("back", "")))
-        return run_page(run, snapshot, self._followed.store, self._data, self._files) | {"back": back}
+        page = run_page(run, snapshot, self._followed.store, self._data, self._files)
+        in_doubt: list[str] = []
+        if page["status"] == "finished" and page["experiment"] and not page["is_tuning"]:
+            experiment = snapshot.sections[page["experiment"]].experiment
+            in_doubt = self._doubts.of_configuration(experiment.name, cell_of(experiment, run), snapshot)
+        return page | {"back": back, "in_doubt": in_doubt}
 
     def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
@@ -323,6 +338,7 @@ class Dashboard:
         is_first = drawing.section is None and not drawing.problem
         return {
             "experiment": section.experiment.name,
+            "in_doubt": self._doubts.of(section.experiment.name, snapshot),
             "section": drawing.shown(),
             "figures": drawing.figures,
             "progress": "" if drawing.problem else drawing.progress,

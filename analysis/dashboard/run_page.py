@@ -163,7 +163,7 @@ def _configuration(section: PlannedSection | None, run: str, running: frozenset[
     if section is None:
         return None
     experiment = section.experiment
-    cell = _cell_of(experiment, run)
+    cell = cell_of(experiment, run)
     rows = experiment.runs[experiment.runs["cell"] == cell].sort_values(list(REPLICATES))
     split_of = split_names({split for split, _ in experiment.replicates})
     names = []
@@ -185,7 +185,7 @@ def _varied(section: PlannedSection | None) -> list[str]:
     return [*varied, *drawn]
 
 
-def _cell_of(experiment: Experiment, run: str) -> int:
+def cell_of(experiment: Experiment, run: str) -> int:
     """Return the cell of a run of an experiment."""
     return int(experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0])
 
@@ -193,7 +193,7 @@ def _cell_of(experiment: Experiment, run: str) -> int:
 def _by_task(store: RunStore, section: PlannedSection, run: str) -> list[TaskScores]:
     """Return the scores of a finished run by task."""
     experiment = section.experiment
-    rows = section.titles.named(store.read("r_matrix", [run]), experiment, _cell_of(experiment, run))
+    rows = section.titles.named(store.read("r_matrix", [run]), experiment, cell_of(experiment, run))
     return task_scores(rows, experiment.measure)
 
 
@@ -359,7 +359,7 @@ def _curves(store: RunStore, section: PlannedSection | None, run: str, is_stored
     split = "validation"
     if is_stored and section is not None:
         experiment = section.experiment
-        rows = section.titles.named(store.read("curves", [run]), experiment, _cell_of(experiment, run))
+        rows = section.titles.named(store.read("curves", [run]), experiment, cell_of(experiment, run))
         measure = experiment.measure
         split = "test" if experiment.on_test else "validation"
     else:

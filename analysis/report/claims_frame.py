@@ -14,6 +14,7 @@ from ..as_stored import data_keys
 from ..claims.history import history_as_data, verdicts_by_file
 from ..claims.verdicts import Verdict
 from ..collect import collect
+from ..tables.best_terminal import state_in_doubt
 from .claims_section import claims_as_data, claims_in_words
 
 _FIRST = ("claim", "verdict", "difference", "low", "high", "level", "n", "unit")
@@ -61,8 +62,12 @@ def claims_of(state: State) -> pd.DataFrame:
         warnings.warn(sentence, stacklevel=2)
     verdicts = verdicts_of(state, record=True)
     table = pd.DataFrame(claims_as_data(verdicts))
+    in_doubt = state_in_doubt(state)
+    for sentence in in_doubt:
+        warnings.warn(sentence, stacklevel=2)
     others = [column for column in table.columns if column not in _FIRST]
     table = table[[*_FIRST, *others]]
+    table.attrs["in_doubt"] = in_doubt
     if request.selection.files:
         table.attrs["seal"] = seal_in_words(state)
         table.attrs["history"] = history_as_data(verdicts)

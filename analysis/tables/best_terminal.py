@@ -78,6 +78,18 @@ def best_of_state(state: State) -> list[BestOfSpace]:
     return tables
 
 
+def state_in_doubt(state: State) -> list[str]:
+    """Return the sentences of `training_in_doubt` on the search spaces of a state, as a launch prints them.
+
+    Raises:
+        UsageError: folds and random splits are mixed in one search space.
+    """
+    sentences: list[str] = []
+    for of_space in best_of_state(state):
+        sentences += of_space.in_doubt
+    return sentences
+
+
 def run_near_mean(best: Best) -> str:
     """Return the id of the run whose first metric is closest to the mean of its configuration."""
     experiment, metric = best.experiment, best.columns.ranks

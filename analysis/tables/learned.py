@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from clops_sweep.experiment.metrics import METRICS, short_name, without_split
 from clops_sweep.store.run_store import RunStore
 
 from ..formats import number
+from ..selection import data_of
 from .best import Best
 
 _CHANCE = {"auc": 0.5, "auc_seen": 0.5}
@@ -35,12 +36,14 @@ class _Learned:
     """What a configuration learns of one task.
 
     Attributes:
+        cell: the configuration.
         configuration: its name.
         task: the task.
         score: the measure on the task directly after training on it, a mean over runs.
         rise: how much the measure rose in the last epoch of the task; nan with a single epoch.
     """
 
+    cell: int
     configuration: str
     task: str
     score: float
@@ -57,17 +60,39 @@ def training_in_doubt(best: Sequence[Best], store: RunStore) -> list[str]:
         best: the configurations that are compared.
         store: the store with their runs.
     """
-    by_data: dict[tuple[int, str], list[Best]] = {}
-    for configuration in best:
-        by_data.setdefault((id(configuration.experiment), configuration.data), []).append(configuration)
     sentences = []
-    for compared in by_data.values():
+    for compared in _by_data(best):
         sentences += _sentences(compared, store)
     return sentences
 
 
-def _sentences(compared: Sequence[Best], store: RunStore) -> list[str]:
-    """Return the sentences on configurations of one experiment, data set and scenario."""
+def training_in_doubt_of(cell: int, best: Sequence[Best], store: RunStore) -> list[str]:
+    """Return the sentences of `training_in_doubt` on one configuration of an experiment.
+
+    Args:
+        cell: the configuration; it may be none of those that are compared.
+        best: the configurations of the experiment that are compared.
+        store: the store with their runs.
+    """
+    rows = list(best)
+    if rows and all(row.cell != cell for row in rows):
+        rows.append(replace(rows[0], cell=cell))
+    for compared in _by_data(rows):
+        if any(row.cell == cell for row in compared):
+            return _sentences(compared, store, cell)
+    return []
+
+
+def _by_data(best: Sequence[Best]) -> list[list[Best]]:
+    """Return the configurations of each experiment, data set and scenario."""
+    groups: dict[tuple[int, object], list[Best]] = {}
+    for row in best:
+        groups.setdefault((id(row.experiment), data_of(row.experiment.cells[row.cell])), []).append(row)
+    return list(groups.values())
+
+
+def _sentences(compared: Sequence[Best], store: RunStore, only: int | None = None) -> list[str]:
+    """Return the sentences on configurations of one experiment, data set and scenario, or only on one of them."""
     metric = compared[0].columns.results[0]
     known = METRICS.get(without_split(metric))
     measure = known.measure if known is not None else None
@@ -79,7 +104,8 @@ def _sentences(compared: Sequence[Best], store: RunStore) -> list[str]:
     for row in compared:
         learned += _learned(row, measure, split, store)
     name = short_name(measure)
-    return [*_not_learned(learned, measure, f"{split} {name}"), *_rising(learned, name)]
+    of = learned if only is None else [entry for entry in learned if entry.cell == only]
+    return [*_not_learned(of, learned, measure, f"{split} {name}"), *_rising(of, name)]
 
 
 def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Learned]:
@@ -93,7 +119,7 @@ def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Lear
         rises = _rises(store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure]), measure)
     learned = []
     for task, score in scores.items():
-        learned.append(_Learned(row.name, str(task), float(score), float(rises.get(task, math.nan))))
+        learned.append(_Learned(row.cell, row.name, str(task), float(score), float(rises.get(task, math.nan))))
     return learned
 
 
@@ -106,15 +132,22 @@ def _rises(curves: pd.DataFrame, measure: str) -> pd.Series[float]:
     return means
 
 
-def _not_learned(learned: Sequence[_Learned], measure: str, named: str) -> list[str]:
-    """Return a sentence on the tasks that configurations have not learned; none if all are."""
+def _not_learned(of: Sequence[_Learned], learned: Sequence[_Learned], measure: str, named: str) -> list[str]:
+    """Return a sentence on the tasks that configurations have not learned; none if all are.
+
+    Args:
+        of: what the configurations learn that are named.
+        learned: what all configurations learn, of which the best one counts.
+        measure: the measure.
+        named: its name in the sentence.
+    """
     chance = _CHANCE.get(measure, 0.0)
     best: dict[str, _Learned] = {}
     for entry in learned:
         if entry.task not in best or entry.score > best[entry.task].score:
             best[entry.task] = entry
     parts = []
-    for entry in learned:
+    for entry in of:
         most = best[entry.task]
         if most.score - chance > _LEAST and entry.score - chance < _LITTLE * (most.score - chance):
             parts.append(

@@ -48,6 +48,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
     from clops_sweep.analysis.editions import replaced_in_words
+    from clops_sweep.analysis.tables.best_terminal import state_in_doubt
 
     if request.selection.limit or request.selection.where:
         raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
@@ -106,7 +107,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
                 frames,
                 record=request.selection.is_as_declared,
             )
-    in_doubt = [] if of_paper else _training_in_doubt(state)
+    in_doubt = [] if of_paper else state_in_doubt(state)
     if as_json:
         from clops_sweep.analysis.claims.history import history_as_data
         from clops_sweep.analysis.report.claims_section import claims_as_data
@@ -151,16 +152,6 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     if not as_json:
         for sentence in in_doubt:
             click.echo(sentence)
-
-
-def _training_in_doubt(state: State) -> list[str]:
-    """Return sentences on compared configurations that have not learned a task, and on scores that still rise."""
-    from clops_sweep.analysis.tables.best_terminal import best_of_state
-
-    sentences: list[str] = []
-    for of_space in best_of_state(state):
-        sentences += of_space.in_doubt
-    return sentences
 
 
 def _print(verdicts: list[Verdict], conditions: bool, planned: list[Verdict]) -> None:

@@ -79,6 +79,7 @@ class Outcome:
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
         part: "all" requested runs and searches, or "pretraining": the runs that become encoders.
         scorer: computes `scores`; set by `sweep`.
+        doubter: computes `in_doubt`; set by `sweep`.
     """
 
     state: State
@@ -86,6 +87,20 @@ class Outcome:
     changed_code: tuple[str, ...] = ()
     part: Literal["all", "pretraining"] = "all"
     scorer: Callable[[State, str | None], pd.DataFrame] | None = field(default=None, repr=False, compare=False)
+    doubter: Callable[[State], list[str]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """Sentences on configurations that have not learned a task, and on scores that still rise, as after a launch.
+
+        Empty if it is not an outcome of `sweep`, without finished runs, and if the store cannot be read.
+        """
+        if self.doubter is None or self.stopped or not self.plan.count_asked("finished"):
+            return []
+        try:
+            return self.doubter(self.state)
+        except (UsageError, StoreError, OSError):  # as a store that was deleted
+            return []
 
     def scores(self, metric: str | None = None) -> pd.DataFrame:
         """Return the scores of each configuration: mean, 95 % interval and n of test people, the best first.
@@ -182,12 +197,14 @@ class Outcome:
         return runs_with_roles(self.store, sorted(ids)).dropna(axis=1, how="all")
 
     def _repr_html_(self) -> str:
-        return html_table(str(self), [*self._scores_in_words(), *self.failures.items()])
+        doubts = [("trained long enough?", sentence) for sentence in self.in_doubt]
+        return html_table(str(self), [*self._scores_in_words(), *doubts, *self.failures.items()])
 
     def __repr__(self) -> str:
         lines = [f"{name}: {scores}" for name, scores in self._scores_in_words()]
         if not lines:
             return f"<Outcome: {self}>"
+        lines += self.in_doubt
         return "\n".join([f"<Outcome: {self}", *(f"  {line}" for line in lines), "  scores() has all of them>"])
 
     def in_lines(self) -> str:
@@ -196,6 +213,7 @@ class Outcome:
         lines = [f"nothing is pending: {self}" if idle else str(self)]
         if not (self.interrupted or self.stopped):
             lines += [f"  {name}: {scores}" for name, scores in self._scores_in_words()]
+            lines += self.in_doubt
         lines += [f"failed {run_id}: {reason}" for run_id, reason in self._failures_to_show().items()]
         lines.append(f"results: {self.store.files.shown}")
         if self.interrupted or self.stopped:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from clops_sweep import Recordings, RunConfig, SearchSpace, dataset, read, sweep
+from clops_sweep import Claim, Contrast, Recordings, RunConfig, SearchSpace, Side, claims, dataset, read, sweep
+from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.tables.best_terminal import best_of_state
+from clops_sweep.execution.outcome import Outcome
 from tests.data.declared_files import forget
 
 
@@ -31,12 +36,17 @@ def _worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _said(*variants: float, epochs: int, **settings: object) -> list[str]:
     """Return the sentences on the training of ER with some learning rates."""
+    _, outcome = _swept(*variants, epochs=epochs, **settings)
+    (best,) = best_of_state(outcome.state)
+    return list(best.in_doubt)
+
+
+def _swept(*variants: float, epochs: int, **settings: object) -> tuple[SearchSpace, Outcome]:
     methods = {f"rate {rate:g}": {"learning_rate": rate} for rate in variants}
     base = RunConfig(scenario="class_il_union", dataset="worn", network="linear", strategy="er", epochs_per_task=epochs)
     base = base.replace(**settings)
     space = SearchSpace("it", base, {"method": methods, "split_seed": range(2)}, [0])
-    (best,) = best_of_state(sweep(space, ray=False).state)
-    return list(best.in_doubt)
+    return space, sweep(space, ray=False)
 
 
 def test_a_method_that_learned_nothing_is_named_with_its_score_and_the_best_one() -> None:
@@ -78,3 +88,34 @@ def test_with_early_stopping_curves_end_with_the_best_epoch_so_a_rise_there_says
 
 def test_methods_that_have_learned_leave_no_doubt() -> None:
     assert _said(3e-2, 2e-2, epochs=12) == []
+
+
+def test_python_and_the_dashboard_say_the_same_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    space, outcome = _swept(3e-2, 1e-9, epochs=2)
+    (best,) = best_of_state(outcome.state)
+    said = list(best.in_doubt)
+    assert [sentence.partition(" ")[0] for sentence in said] == ["Not", "In"]
+    assert outcome.in_doubt == said
+    printed = capsys.readouterr().out
+    for sentence in said:
+        assert f"\n{sentence}\n" in printed
+        assert f"\n  {sentence}\n" in repr(outcome)
+        assert escape(sentence) in outcome._repr_html_()
+
+    sides = [Side(f"rate {rate:g}", {"learning_rate": rate}) for rate in (3e-2, 1e-9)]
+    with pytest.warns(UserWarning, match="epochs_per_task") as warned:
+        table = claims(space, claims=[Claim("it", "a higher rate is better", Contrast(*sides))])
+    assert [str(warning.message) for warning in warned] == said
+    assert table.attrs["in_doubt"] == said
+
+    store = outcome.store
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None, lambda store: [space]), 0))
+    shown = {escape(sentence, quote=True) for sentence in said}
+    for path in ("", "compare", "report"):
+        page = dashboard.page(path, {}) or ""
+        assert all(sentence in page for sentence in shown), path
+    for row in read("results", "runs").to_dict("records"):
+        page = dashboard.page("run", {"id": row["run_id"]}) or ""
+        assert ("Not learned: rate 1e-09" in page) is (row["learning_rate"] == 1e-9)
+        assert ("still rises: rate 0.03 on" in page) is (row["learning_rate"] == 3e-2)
+    dashboard.close()
