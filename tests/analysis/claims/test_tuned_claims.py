@@ -113,10 +113,11 @@ def test_methods_with_other_choices_are_compared_and_their_choices_named(study: 
     assert claim["low"] is not None or claim["high"] is not None
 
     where = {"prepared_root": study / "prepared"}
-    with pytest.warns(
-        UserWarning, match="Not learned: finetune has test AUC 0.500 on 2-3 directly after training on it"
-    ):
+    with pytest.warns(UserWarning, match="epochs_per_task") as warned:
         table = clops_sweep.claims(study / "fair.py", study / "results", **where)
+    in_doubt = json.loads(said(study, "claims", "fair.py", "--json"))["in_doubt"]
+    assert in_doubt
+    assert [str(warning.message) for warning in warned] == in_doubt
     assert re.fullmatch(r"sealed on [\d-]+ at [\d:]+ UTC, before the first run", table.attrs["seal"])
     row = table.iloc[0]
     assert [row[name] for name in ("verdict", "difference", "n", "as_tuned")] == [
