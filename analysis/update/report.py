@@ -16,6 +16,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.freshness import changes_in_words
 from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, either, listed, option, prefixed, several, shown
@@ -852,10 +853,10 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
         command = data_command("prepare", row["dataset"], prepared_root=data.root, data_root=data.source)
         if not data.is_outdated(row["dataset"]):
             return None, f"dataset {row['dataset']!r} is not prepared in {data.root}; prepare it with '{command}'"
-        changed = listed(data.changes(row["dataset"])) or "its files or code"
+        changed = changes_in_words(data.changes(row["dataset"])) or "its files or code"
         return None, (
-            f"{changed} changed since dataset {row['dataset']!r} was prepared in {data.root}; prepare it again with "
-            f"'{command}': the frames of the run are used if the earlier edition or the new one is that of the run"
+            f"dataset {row['dataset']!r} changed since it was prepared in {data.root} ({changed}); prepare it again "
+            f"with '{command}': the frames of the run are used if the earlier edition or the new one is that of the run"
         )
     if frames.data_hash != row["data_hash"]:
         return None, (

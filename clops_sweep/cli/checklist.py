@@ -72,14 +72,15 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
 
 def _prepared(request: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, PreparedSet]:
     """Return the prepared data sets by name, where the data hash equals that of a run."""
-    from clops_sweep.data.prepared.prepared_folder import prepared_set, register_prepared
+    from clops_sweep.data.prepared.prepared_folder import register_prepared
+    from clops_sweep.data.preparing.still_equal import current_set
     from clops_sweep.experiment.columns import config_from_row
 
     found = {}
     for row in rows:
         register_prepared(row["dataset"], request.data.root)
         with suppress(UsageError):  # the run used an unregistered plug-in
-            prepared = prepared_set(row["dataset"], request.data.root, request.data.source)
+            prepared = current_set(row["dataset"], request.data.root, request.data.source)
             if prepared is not None and request.data.data_hash(config_from_row(row).data_key) == row["data_hash"]:
                 found[row["dataset"]] = prepared
     return found

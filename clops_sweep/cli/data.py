@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -85,10 +86,14 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
     from clops_sweep.data.prepared.commands import default_prepared_root
     from clops_sweep.data.prepared.prepared_folder import state
     from clops_sweep.data.preparing.features import computed_features
+    from clops_sweep.data.preparing.still_equal import current_set
 
     if data_root is not None and not data_root.is_dir():
         raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     root = prepared_root or default_prepared_root()
+    for name in DATASETS:
+        with suppress(UsageError):  # its state is "damaged"
+            current_set(name, root, data_root)
     states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}
     features = {name: list(dict.fromkeys(it.encoder for it in computed_features(root / name))) for name in DATASETS}
     if as_json:
@@ -403,6 +408,8 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
     NAME is a data set of 'data list', or vfdb.
     """
     from clops_sweep.data.prepared.commands import data_command, default_prepared_root
+    from clops_sweep.data.prepared.freshness import changes_in_words
+    from clops_sweep.data.prepared.prepared_folder import changes_since
     from clops_sweep.data.preparing.verify import verify as check
 
     root = prepared_root or default_prepared_root()
@@ -426,9 +433,12 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
         of_frames = data_command("verify", "mitbih_vfdb", prepared_root=root, data_root=data_root)
         click.echo(f"vfdb: prepared as part of mitbih_vfdb; '{of_frames}' checks the frames")
         return
-    click.echo(
-        f"{name}: {'the prepared frames are intact and match these files' if found.prepared else 'not prepared'}"
-    )
+    if found.prepared:
+        click.echo(f"{name}: the prepared frames are intact and match these files")
+    elif changed := changes_since(name, root, data_root):
+        click.echo(f"{name}: changed since it was prepared ({changes_in_words(changed)})")
+    else:
+        click.echo(f"{name}: not prepared")
 
 
 @data.command()
@@ -734,11 +744,12 @@ def _encoders(results: str, data_root: Path | None) -> Encoders:
 def _prepared(name: str, prepared_root: Path | None, data_root: Path | None) -> PreparedSet:
     """Return a prepared data set, which need not be declared here."""
     from clops_sweep.data.prepared.commands import default_prepared_root
-    from clops_sweep.data.prepared.prepared_folder import register_prepared, required_set
+    from clops_sweep.data.prepared.prepared_folder import register_prepared
+    from clops_sweep.data.preparing.still_equal import required_current_set
 
     root = prepared_root or default_prepared_root()
     register_prepared(name, root)
-    return required_set(name, root, data_root)
+    return required_current_set(name, root, data_root)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> Table:

@@ -20,6 +20,7 @@ from clops_sweep.cli.search import (
 )
 from clops_sweep.cli.task_counts import say_tasks, tasks_as_data, unchecked
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.freshness import changes_in_words
 from clops_sweep.errors import DamagedStore, listed, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
@@ -196,7 +197,7 @@ def away_in_words(state: State, dataset: str) -> str:
     """Say why the frames of a data set cannot be used."""
     data = state.resolved.data
     if data.is_outdated(dataset):
-        changed = listed(data.changes(dataset)) or "its files or code"
+        changed = changes_in_words(data.changes(dataset)) or "its files or code"
         return f"has changed since it was prepared on this machine ({changed})"
     return "is not prepared on this machine"
 

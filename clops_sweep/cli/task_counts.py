@@ -11,11 +11,11 @@ from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.data.prepared.freshness import prepared_for
+from clops_sweep.data.prepared.freshness import changes_in_words, prepared_for
 from clops_sweep.data.prepared.manifest import MANIFEST
-from clops_sweep.data.prepared.prepared_folder import prepared_set
+from clops_sweep.data.preparing.still_equal import current_set
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.errors import listed, several, shown
+from clops_sweep.errors import several, shown
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.counts import Row
@@ -48,17 +48,17 @@ def unchecked(tables: Iterable[TaskTable], data: PreparedData) -> list[str]:
         if table.rows is None:
             unknown.setdefault(table.dataset, []).append(table)
     for name, of_name in unknown.items():
-        if prepared_set(name, data.root, data.source) is not None:
+        if current_set(name, data.root, data.source) is not None:
             continue
         if is_file(data.root / name / MANIFEST):
             changed = data.changes(name)
-            which = f" (changed: {listed(changed)})" if changed else ""
+            which = f" ({changes_in_words(changed)})" if changed else ""
             is_code = any(change.is_code for change in changed)
             once = "; declare a data set once, in a module that your files import" if is_code else ""
             other = data.other_project(name)
             sentences.append(
-                f"frames of {name} were prepared from other code or files{which}: runs that are finished count as "
-                f"pending until they are prepared again{once if other is None else f'; they {prepared_for(other)}'}"
+                f"frames of {name} were prepared before its code or files changed{which}: runs that are finished count "
+                f"as pending until they are prepared again{once if other is None else f'; they {prepared_for(other)}'}"
             )
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
         sentences.append(

@@ -8,9 +8,9 @@ from typing import Final
 
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.data.prepared.freshness import prepared_for
+from clops_sweep.data.prepared.freshness import changes_in_words, prepared_for
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, several
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
 from clops_sweep.experiment.provenance import (
     PROVENANCE,
@@ -57,9 +57,9 @@ def changed_data(request: Request) -> list[str]:
     sentences = []
     for name in away:
         if request.data.is_outdated(name):
-            changed = listed(request.data.changes(name)) or "its files or code"
+            changed = changes_in_words(request.data.changes(name)) or "its files or code"
             sentences.append(
-                f"data set {name}: {changed} changed since it was prepared; a launch or "
+                f"data set {name} changed since it was prepared ({changed}); a launch or "
                 f"'{data_command('prepare', name, prepared_root=request.data.root, data_root=request.data.source)}' "
                 f"prepares it again: {KEPT_IF_EQUAL}{_of_other_project(request.data, name)}"
             )

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clops_sweep.data.catalog import DATASETS, LEAD
-from clops_sweep.data.prepared.prepared_folder import prepared_set
 from clops_sweep.data.prepared.prepared_split import require_column_to_stratify
 from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.data.preparing.still_equal import current_set
 from clops_sweep.data.scenarios.domains import require_domain
 from clops_sweep.data.sets.declared_set import DeclaredSet
 from clops_sweep.data.sets.named import data_set
@@ -46,7 +46,7 @@ def check_declared(needed: Iterable[NeededColumns], data: PreparedData) -> None:
     for columns in dict.fromkeys(needed):
         of_datasets.setdefault(columns.dataset, []).append(columns)
     for name, of_dataset in of_datasets.items():
-        if DATASETS.declared(name) is None or prepared_set(name, data.root, data.source) is not None:
+        if DATASETS.declared(name) is None or current_set(name, data.root, data.source) is not None:
             continue
         dataset = data_set(name)
         dataset.look(data.source)

@@ -74,14 +74,14 @@ def test_every_command_says_that_data_and_code_changed_since_the_runs(project: P
     _write(project, 1)
     for command in commands:
         said = clops_sweep(*command, **roots).stderr
-        assert "clops-sweep: data set mine: x.npy changed since it was prepared; a launch or 'clops-s" in said
+        assert "clops-sweep: data set mine changed since it was prepared (edited: x.npy); a launch or 'clops-s" in said
         assert "data prepare mine --plugins space.py" in said
         assert "stored runs count as finished if the frames prove equal" in said
     status = clops_sweep("status", "space.py", **roots).stdout
     (of_data,) = [line for line in status.splitlines() if line.startswith("data set mine ")]
     assert of_data.startswith(
-        "data set mine has changed since it was prepared on this machine (x.npy): its runs count as pending until "
-        "'clops-sweep data prepare mine --plugins space.py"
+        "data set mine has changed since it was prepared on this machine (edited: x.npy): its runs count as pending "
+        "until 'clops-sweep data prepare mine --plugins space.py"
     )
     assert of_data.endswith(
         "or a launch prepares it again; then, stored runs count as finished if the frames prove equal, and else are of "
@@ -90,8 +90,8 @@ def test_every_command_says_that_data_and_code_changed_since_the_runs(project: P
     run_id = RunStore(project / "results").rows("runs")[0]["run_id"]
     refused = clops_sweep("update-report", run_id, "--folds", "--plugins", "space.py", **roots)
     assert refused.returncode == 2
-    assert "x.npy changed since dataset 'mine' was prepared in " in refused.stderr
-    assert "prepare it again with 'clops-sweep data prepare mine --plugins space.py" in refused.stderr
+    assert "dataset 'mine' changed since it was prepared in " in refused.stderr
+    assert "(edited: x.npy); prepare it again with 'clops-sweep data prepare mine --plugins space.py" in refused.stderr
     _write(project, 0)
     (project / "space.py").write_text("import math\n" + SPACE.replace("WIDTH", "4"))
     assert clops_sweep("data", "prepare", "space.py", **roots).returncode == 0

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import TEST
+from clops_sweep.data.prepared.freshness import changes_in_words
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from tests.data.declared_files import forget
@@ -204,8 +205,10 @@ def test_a_changed_table_is_named_before_the_many_recordings_that_came_with_it(h
         np.save(hospital / f"a{number}.npy", np.random.default_rng(100 + number).normal(size=(1, 20)))
     (hospital / "r3.npy").unlink()
     changes = PreparedData(hospital / "prepared", hospital).changes("wards")
-    news = [f"a{number}.npy (new)" for number in range(9)]
-    assert [str(change) for change in changes] == ["labels.csv", "r3.npy (missing)", *news]
+    news = [(f"a{number}.npy", "added") for number in range(9)]
+    of_kinds = {(change.what, change.how) for change in changes}
+    assert of_kinds == {("labels.csv", "edited"), ("r3.npy", "removed"), *news}
+    assert changes_in_words(changes).startswith("edited: labels.csv; removed: r3.npy; added: a0.npy, a1.npy, ")
 
 
 def _with_a_misspelt_ward(hospital: Path) -> None:

@@ -307,4 +307,4 @@ def test_runs_of_a_file_say_that_its_recordings_changed(in_process: Command, mon
     in_process("runs", "own.py")  # its error output has the lines of the sweep, too
     assert in_process("runs", "own.py").stderr == ""
     np.save("y.npy", np.arange(480) // 2 % 4)
-    assert "data set worn: y.npy changed since it was prepared" in in_process("runs", "own.py").stderr
+    assert "data set worn changed since it was prepared (edited: y.npy)" in in_process("runs", "own.py").stderr

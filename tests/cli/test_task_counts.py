@@ -184,7 +184,8 @@ def test_plan_names_the_files_that_changed_since_the_preparation() -> None:
     Path("x/b.npy").rename("x/d.npy")
     Path("x/c.npy").touch()
     said = (
-        "frames of wearable were prepared from other code or files (changed: x/a.npy, x/b.npy (missing), x/d.npy (new))"
+        "frames of wearable were prepared before its code or files changed (edited: x/a.npy; removed: x/b.npy; added: "
+        "x/d.npy)"
     )
     for _ in range(2):
         output = _plan("own.py")
@@ -198,7 +199,7 @@ def test_equal_declarations_of_two_files_are_prepared_once_each() -> None:
     text = Path("own.py").read_text()
     Path("other.py").write_text(text.replace("import Recordings, ", "import Recordings, Claim, "))
     _run("data", "prepare", "wearable", "--plugins", "own.py")
-    outdated = "frames of wearable were prepared from other code or files (changed: the code in other.py)"
+    outdated = "frames of wearable were prepared before its code or files changed (edited: the code in other.py)"
     assert outdated not in _plan("own.py")
     assert outdated in _plan("other.py")
     _run("data", "prepare", "wearable", "--plugins", "other.py")

@@ -268,6 +268,11 @@ class Labels:
         if lists_classes:
             self._require_names(written)
 
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """All that decides on the class of a label."""
+        return self.classes, self.used, self.multi_label, self._separator, self._mapped
+
     def _parted(self, text: str) -> list[str]:
         if self._separator is None:
             return [text]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from clops_sweep.data.catalog import DATASETS, Declared
 from clops_sweep.data.declared.declared_files import declared_files
@@ -21,7 +21,7 @@ from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.prepared.earlier_editions import is_earlier
 from clops_sweep.data.prepared.manifest import Manifest
-from clops_sweep.errors import AbsentData, UsageError, either
+from clops_sweep.errors import AbsentData, UsageError, either, listed
 
 FILES: Final = "files.json"
 State = list[int]
@@ -30,22 +30,37 @@ ctime."""
 
 
 class Change(NamedTuple):
-    """What is not as prepared frames were made from it: code, or a file."""
+    """What is not as prepared frames were made from it: code, or a file by its key."""
 
     what: str
+    how: Literal["edited", "removed", "added"]
     is_code: bool = False
 
-    def __str__(self) -> str:
-        """Return it in words."""
-        return self.what
+
+def changes_in_words(changes: Iterable[Change]) -> str:
+    """Return changes as a clause, such as "edited: labels.csv; added: a.edf, b.edf"; empty without any."""
+    by_kind: dict[str, list[str]] = {}
+    for change in changes:
+        by_kind.setdefault(change.how, []).append(change.what)
+    return "; ".join(f"{how}: {listed(files)}" for how, files in by_kind.items())
 
 
 class _Remembered(NamedTuple):
-    """The source files when they were last compared: their states, the data root and the file that declared them."""
+    """The source files when they were last compared.
+
+    Attributes:
+        files: the state of each.
+        root: the data root.
+        declared_in: the file that declared the data set.
+        listing: hash of the recordings that the declaration lists, see `listing.listing_hash`; None if unknown.
+        differing: states of the files for which the frames were found to be others.
+    """
 
     files: Mapping[str, State]
     root: Path | None = None
     declared_in: str | None = None
+    listing: str | None = None
+    differing: Mapping[str, State] | None = None
 
 
 def states_of(files: Mapping[str, Path]) -> dict[str, State]:
@@ -63,11 +78,36 @@ def state_of(file: Path) -> State:
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def remember(folder: Path, name: str, data_root: Path | None, states: Mapping[str, State]) -> None:
-    """Write the present state of the source files of a data set, and what declares it, into a prepared folder."""
+def remember(folder: Path, name: str, data_root: Path | None, states: Mapping[str, State], listing: str | None) -> None:
+    """Write the present state of the source files of a data set, and what declares it, into a prepared folder.
+
+    Args:
+        folder: the prepared folder.
+        name: the data set.
+        data_root: folder of the source files.
+        states: their states.
+        listing: hash of the recordings that the declaration lists, if known.
+    """
     root = None if data_root is None else os.path.abspath(data_root)
-    content = {"root": root, "files": dict(states), "declared_in": _place(name)}
+    content = {"root": root, "files": dict(states), "declared_in": _place(name), "listing": listing}
     write_file(folder / FILES, json.dumps(content).encode())
+
+
+def remember_differing(folder: Path, states: Mapping[str, State]) -> None:
+    """Write that source files in these states give other frames, so that they are not compared again."""
+    with contextlib.suppress(OSError, ValueError, TypeError, UsageError):
+        content = read_json(folder / FILES, METADATA_LIMIT)
+        write_file(folder / FILES, json.dumps(content | {"differing": dict(states)}).encode())
+
+
+def listing_of(folder: Path) -> str | None:
+    """Return the hash of the recordings that the declaration listed when a folder was prepared; None if unknown."""
+    return _remembered(folder).listing
+
+
+def is_known_to_differ(folder: Path, states: Mapping[str, State]) -> bool:
+    """Return whether source files in these states were found to give other frames than a prepared folder has."""
+    return _remembered(folder).differing == states
 
 
 def _place(name: str) -> str | None:
@@ -99,11 +139,11 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
 
 
 def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterator[Change]:
-    """Yield what is not as the prepared frames were made from it: "the code in own.py", or paths of files.
+    """Yield what is not as the prepared frames were made from it: "the code in own.py", or files by their keys.
 
     Files are compared as the differences are asked for, new ones last: a list of changes is cut after the first few,
     and a changed table of labels says more than one of many new recordings. If none is found, the state of the files
-    is remembered.
+    is remembered. New files that were found to be of other recordings, see `still_equal`, are no change.
 
     If no file declares the data set in this process, or for an earlier edition, nothing is compared. If its source
     files are missing, as on another machine, only the code is compared: prepared frames do not need their sources.
@@ -117,43 +157,62 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
     declared = DATASETS.declared(manifest.name)
     if declared is None or is_earlier(folder):
         return
+    is_same = True
     if declared.fingerprint not in (manifest.fingerprint, *manifest.equal_code):
-        yield Change(f"the code in {Path(declared.place).name}", is_code=True)
+        yield Change(f"the code in {Path(declared.place).name}", "edited", is_code=True)
         is_same = False
-    else:
-        is_same = True
-    known, remembered, _ = _remembered(folder)
-    sums = manifest.sources
-    root = data_root or declared.folder
-    now = _sources(root, manifest, declared)
-    if data_root is None and now is None and remembered is not None:
-        root = remembered
-        now = _sources(root, manifest, declared)
-    there = now or {}
+    remembered = _remembered(folder)
+    known, sums = remembered.files, manifest.sources
+    root, there = source_files_now(folder, manifest, data_root)
     states = states_of(there)
     if not states or states == known:
         return
-    for key in [*sorted(sums), *sorted(states.keys() - sums.keys())]:
-        if key not in sums:
-            yield Change(f"{key} (new)")
-        elif key not in states:
-            yield Change(f"{key} (missing)")
+    for key in sorted(sums):
+        if key not in states:
+            yield Change(key, "removed")
+            is_same = False
         elif states[key] != known.get(key) and file_sha256(there[key]) != sums[key]:
-            yield Change(key)
-        else:
-            continue
-        is_same = False
+            yield Change(key, "edited")
+            is_same = False
+    for key in sorted(states.keys() - sums.keys()):
+        if states[key] != known.get(key):
+            yield Change(key, "added")
+            is_same = False
     if is_same:
         with contextlib.suppress(OSError):
-            remember(folder, manifest.name, root, states)
+            remember(folder, manifest.name, root, states, remembered.listing)
+
+
+def source_files_now(folder: Path, manifest: Manifest, data_root: Path | None) -> tuple[Path, dict[str, Path]]:
+    """Return the folder of the source files of a declared data set, and by key the files that are declared now.
+
+    Those that frames were made from are among them, also if they are missing. There are no files if a declared one is
+    missing; see `changes`.
+    """
+    declared = DATASETS.declared(manifest.name)
+    if declared is None:
+        return folder, {}
+    root = data_root or declared.folder
+    now = _sources(root, manifest, declared)
+    remembered = _remembered(folder).root
+    if data_root is None and now is None and remembered is not None:
+        root = remembered
+        now = _sources(root, manifest, declared)
+    return root, now or {}
 
 
 def _remembered(folder: Path) -> _Remembered:
-    """Return the state of the source files when they were last compared, if known; earlier versions wrote no place."""
+    """Return the state of the source files when they were last compared, if known; earlier versions wrote less."""
     try:
-        remembered = read_json(folder / FILES, METADATA_LIMIT)
-        root = remembered["root"]
-        return _Remembered(remembered["files"], None if root is None else Path(root), remembered.get("declared_in"))
+        content = read_json(folder / FILES, METADATA_LIMIT)
+        root = content["root"]
+        return _Remembered(
+            content["files"],
+            None if root is None else Path(root),
+            content.get("declared_in"),
+            content.get("listing"),
+            content.get("differing"),
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError):
         return _Remembered({})
 

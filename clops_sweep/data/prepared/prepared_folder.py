@@ -19,7 +19,7 @@ from clops_sweep.data.prepared.cache import hold
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.earlier_editions import is_earlier
 from clops_sweep.data.prepared.frame_table import FrameTable
-from clops_sweep.data.prepared.freshness import is_fresh
+from clops_sweep.data.prepared.freshness import Change, changes, changes_in_words, is_fresh
 from clops_sweep.data.prepared.manifest import (
     FRAMES,
     Manifest,
@@ -35,7 +35,7 @@ from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import AbsentData, DamagedStore, UsageError, either
 
-State = Literal["absent", "raw", "prepared", "damaged"]
+State = Literal["absent", "raw", "prepared", "changed", "damaged"]
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,23 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
         command = data_command("prepare", name, prepared_root=prepared_root, data_root=data_root)
         root = "None" if data_root is None else f"Path({str(data_root)!r})"
         call = f"clops_sweep.prepare({name!r}, prepared_root=Path({str(prepared_root)!r}), data_root={root})"
-        raise UsageError(
-            f"dataset {name!r} is not prepared; run " + either(f"'{command}', or in Python {call},", call) + " first"
-        )
+        how = either(f"'{command}', or in Python {call},", call)
+        if changed := changes_since(name, prepared_root, data_root):
+            raise UsageError(
+                f"dataset {name!r} changed since it was prepared ({changes_in_words(changed)}); run {how} to prepare "
+                "it again"
+            )
+        raise UsageError(f"dataset {name!r} is not prepared; run {how} first")
     return prepared
+
+
+def changes_since(name: str, prepared_root: Path, data_root: Path | None) -> list[Change]:
+    """Return what changed since a data set was prepared here; empty if it is not, or if nothing changed."""
+    folder = prepared_root / name
+    with contextlib.suppress(UsageError, OSError):
+        manifest = read_manifest(folder)
+        return [] if manifest is None else list(changes(folder, manifest, data_root))
+    return []
 
 
 def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
@@ -123,6 +136,8 @@ def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
 def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     """Return whether a data set is prepared, damaged, `raw` (only the publisher's files exist) or absent.
 
+    It is `changed` if its files or code changed since it was prepared.
+
     Checks the sizes of all prepared files and the content of all but the frames. Of the publisher's files it reads only
     the tables that list the records.
     """
@@ -139,7 +154,7 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
         return "absent"
     except UsageError:
         return "damaged"
-    return "raw"
+    return "changed" if changes_since(name, prepared_root, data_root) else "raw"
 
 
 def source_files(data: DataSet, records: Iterable[Source], data_root: Path | None) -> list[Path]:
@@ -173,7 +188,7 @@ def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Pat
     return [
         problem
         for file in files
-        if is_file(file)
+        if is_file(file) and (data.file_key(file) in known or not data.checks_files_on_opening)
         for problem in unlike(file, known.get(data.file_key(file), ""), changed)
     ]
 

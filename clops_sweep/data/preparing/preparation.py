@@ -22,6 +22,7 @@ from clops_sweep.data.left_out import sentences, with_totals
 from clops_sweep.data.prepared.earlier_editions import mark_unused, place_of_earlier
 from clops_sweep.data.prepared.frame_table import FrameColumns
 from clops_sweep.data.prepared.freshness import State, remember, states_of
+from clops_sweep.data.prepared.listing import listing_hash
 from clops_sweep.data.prepared.manifest import (
     FORMAT_VERSION,
     FRAMES,
@@ -72,6 +73,9 @@ def make_prepared_folder(
         before = states_of({data.file_key(file): file for file in data.tables(data_root)})
         records = data.find(data_root)
         tables = data.tables(data_root)
+    listing: str | None = None
+    if data.checks_files_on_opening and isinstance(records, list):
+        listing = listing_hash(data.common, records, data.file_key)
     problems = Problems(on_error, tolerant=on_error == "stop")
     sources = named_once(records, problems) if isinstance(records, list) else records
     many = len(sources) if isinstance(sources, list) else None
@@ -104,7 +108,8 @@ def make_prepared_folder(
         manifest = _manifest(data, staging, columns, sums, made, problems).with_equal_code(replaced)
         write_file(staging / MANIFEST, manifest.to_json())
         if data.checks_files_on_opening:
-            remember(staging, data.name, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
+            states = _unchanged(data, before, {key: keyed[key] for key in sums})
+            remember(staging, data.name, data.root, states, listing)
         mark_unused(staging, manifest, folder, replaced)
     return kept
 

@@ -29,11 +29,11 @@ from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
     PreparedSet,
     mapped_frames,
-    prepared_set,
     required_set,
 )
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
+from clops_sweep.data.preparing.still_equal import current_set, required_current_set
 from clops_sweep.data.records import OnError
 from clops_sweep.data.same_samples import leaks_of
 from clops_sweep.data.sets.data_set import DataSet
@@ -113,7 +113,7 @@ def _of_kept_edition(kept: Path, prepared: PreparedSet) -> str:
 def _usable_set(data: DataSet, prepared_root: Path, data_root: Path | None, *, any_options: bool) -> PreparedSet | None:
     """Return the set as it is prepared; None if it is missing, damaged or outdated, or has other options."""
     try:
-        prepared = prepared_set(data.name, prepared_root, data_root)
+        prepared = current_set(data.name, prepared_root, data_root)
     except DamagedStore:
         return None
     if prepared is None:
@@ -174,7 +174,7 @@ def open_frames(
             recordings cannot be split as requested.
     """
     root = default_prepared_root() if prepared_root is None else Path(prepared_root)
-    prepared = required_set(name, root, None if data_root is None else Path(data_root))
+    prepared = required_current_set(name, root, None if data_root is None else Path(data_root))
     manifest = prepared.manifest
     check_small_files(prepared.folder, manifest)
     check_array(prepared.folder, FRAMES, manifest.files[FRAMES])
@@ -304,7 +304,7 @@ def data_hash(
     Raises:
         UsageError: the patients or recordings cannot be split as requested.
     """
-    prepared = prepared_set(name, prepared_root, data_root)
+    prepared = current_set(name, prepared_root, data_root)
     if prepared is None:
         return None
     of_people = split_at_hand(prepared, split_seed, split, validation, stratify)

@@ -98,10 +98,10 @@ class PreparedData:
 
     def prepared_hash(self, dataset: str) -> str | None:
         """Return what all views of a data set share as it is prepared here; None if it is not, or is damaged."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.still_equal import current_set
 
         with suppress(UsageError, OSError):
-            prepared = prepared_set(dataset, self.root, self.source)
+            prepared = current_set(dataset, self.root, self.source)
             return None if prepared is None else prepared.manifest.data_hash
         return None
 
@@ -170,8 +170,8 @@ class PreparedData:
         Raises:
             UsageError: a prepared set is damaged, or cannot be split as requested.
         """
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.prepared.prepared_split import make_splits
+        from clops_sweep.data.preparing.still_equal import current_set
 
         seeds: dict[str, set[int]] = {}
         for key in dict.fromkeys(keys):  # one of each: a set that is not prepared is looked up anew each time
@@ -179,7 +179,7 @@ class PreparedData:
             if not is_dealt and self.data_hash(key.signals) is None:
                 seeds.setdefault(key.dataset, set()).add(key.split_seed)
         for name, split_seeds in seeds.items():
-            prepared = prepared_set(name, self.root, self.source)
+            prepared = current_set(name, self.root, self.source)
             if prepared is not None:
                 make_splits(prepared, split_seeds, progress=True)
 
@@ -191,10 +191,10 @@ class PreparedData:
         Raises:
             UsageError: the prepared set is damaged, or a person has too few frames to be split by time.
         """
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.prepared.prepared_split import make_splits, split_of, within
+        from clops_sweep.data.preparing.still_equal import current_set
 
-        prepared = prepared_set(key.dataset, self.root, self.source)
+        prepared = current_set(key.dataset, self.root, self.source)
         if prepared is None or prepared.manifest.given_split or (key.split, key.validation) != (None, None):
             return None
         if key.stratify is None:
@@ -274,11 +274,11 @@ class PreparedData:
 
     def labels_changed(self, dataset: str, earlier: PreparedData) -> str:
         """Return `edition_changes.labels_changed` since an earlier edition; empty if the data set is not prepared."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.edition_changes import labels_changed
+        from clops_sweep.data.preparing.still_equal import current_set
 
         with suppress(UsageError):
-            now = prepared_set(dataset, self.root, self.source)
+            now = current_set(dataset, self.root, self.source)
             if now is not None:
                 return labels_changed(earlier.root / dataset, now)
         return ""
@@ -332,7 +332,7 @@ class PreparedData:
         Raises:
             UsageError: the frames are not prepared, or have another data hash.
         """
-        from clops_sweep.data.prepared.prepared_folder import required_set
+        from clops_sweep.data.preparing.still_equal import required_current_set
 
         if self.data_hash(key) != data_hash:
             raise UsageError(
@@ -340,7 +340,7 @@ class PreparedData:
                 "prepared frames that the run was computed on, for its subgroups"
             )
         signals = self.frames(key.signals)
-        prepared = required_set(key.dataset, self.root, self.source)
+        prepared = required_current_set(key.dataset, self.root, self.source)
         table, manifest = prepared.table, prepared.manifest
         rows = slice(None) if signals.members is None else signals.members[:, 0]
         groups = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
@@ -352,34 +352,34 @@ class PreparedData:
         Raises:
             UsageError: the data set is not prepared.
         """
-        from clops_sweep.data.prepared.prepared_folder import required_set
+        from clops_sweep.data.preparing.still_equal import required_current_set
 
-        names = required_set(signals.name, self.root, self.source).table.record_names()
+        names = required_current_set(signals.name, self.root, self.source).table.record_names()
         return names if signals.members is None else names[signals.members[:, 0]]
 
     def notes(self, dataset: str) -> tuple[str, ...]:
         """Return the notes on a declared data set; none if it is not prepared, or not declared by a user."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.still_equal import current_set
 
-        prepared = prepared_set(dataset, self.root, self.source)
+        prepared = current_set(dataset, self.root, self.source)
         if prepared is None or prepared.manifest.info is None:
             return ()
         return prepared.manifest.notes
 
     def group_names(self, dataset: str) -> tuple[str, ...]:
         """Return the names of the columns for subgroups of a data set; none if it is not prepared."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.still_equal import current_set
 
-        prepared = prepared_set(dataset, self.root, self.source)
+        prepared = current_set(dataset, self.root, self.source)
         return () if prepared is None else tuple(prepared.manifest.groups)
 
     def is_outdated(self, dataset: str) -> bool:
         """Return whether a data set was prepared here, and its files or code changed since."""
         from clops_sweep.data.prepared.manifest import read_manifest
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.still_equal import current_set
 
         with suppress(DamagedStore):
-            is_usable = prepared_set(dataset, self.root, self.source) is not None
+            is_usable = current_set(dataset, self.root, self.source) is not None
             return not is_usable and read_manifest(self.root / dataset) is not None
         return False
 
@@ -390,21 +390,16 @@ class PreparedData:
         return other_project(self.root / dataset, dataset)
 
     def changes(self, dataset: str) -> list[Change]:
-        """Return what changed since a data set was prepared here: "the code in own.py", or paths; empty if unknown."""
-        from clops_sweep.data.prepared.freshness import changes
-        from clops_sweep.data.prepared.manifest import read_manifest
+        """Return what changed since a data set was prepared here; empty if it is not, or if nothing changed."""
+        from clops_sweep.data.prepared.prepared_folder import changes_since
 
-        with suppress(UsageError, OSError):
-            folder = self.root / dataset
-            manifest = read_manifest(folder)
-            return [] if manifest is None else list(changes(folder, manifest, self.source))
-        return []
+        return changes_since(dataset, self.root, self.source)
 
     def has_given_split(self, dataset: str) -> bool:
         """Return whether the split of a data set is given, and so the same for every split seed; False if unknown."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.still_equal import current_set
 
-        prepared = prepared_set(dataset, self.root, self.source)
+        prepared = current_set(dataset, self.root, self.source)
         return prepared is not None and prepared.manifest.given_split
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
@@ -413,12 +408,12 @@ class PreparedData:
 
     def _features(self, key: DataKey) -> CachedFeatures | None:
         """Return the features of a key with an encoder; None without it, or if the data set is not prepared."""
-        from clops_sweep.data.prepared.prepared_folder import prepared_set
         from clops_sweep.data.preparing.features import CachedFeatures
+        from clops_sweep.data.preparing.still_equal import current_set
 
         features = self._found.get(key)
         if features is None:
-            prepared = prepared_set(key.dataset, self.root, self.source)
+            prepared = current_set(key.dataset, self.root, self.source)
             if prepared is None or self.encoders is None or not key.encoder:
                 return None
             features = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))

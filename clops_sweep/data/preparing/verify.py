@@ -8,9 +8,10 @@ from pathlib import Path
 
 from clops_sweep.data.files.checksums import published_sums, unlike
 from clops_sweep.data.files.folder import is_file
-from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
+from clops_sweep.data.prepared.prepared_folder import prepared_problems, source_files
 from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems
+from clops_sweep.data.preparing.still_equal import current_set
 from clops_sweep.data.published.mitbih import vfdb_records
 from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
@@ -41,7 +42,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     """
     data = data_set("mitbih_vfdb" if name == "vfdb" else name)
     sources: Iterable[Source] = []
-    if data_root is not None or not data.rules.reads_files or prepared_set(name, prepared_root, data_root) is None:
+    if data_root is not None or not data.rules.reads_files or current_set(name, prepared_root, data_root) is None:
         sources = vfdb_records(data_root, 5.0) if name == "vfdb" else data.find(data_root)
     files = source_files(data, sources, data_root) if isinstance(sources, list) else list(data.tables(data_root))
     problems = Problems("skip", tolerant=True)

@@ -161,9 +161,9 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     assert remembered["files"]["wearable.npz"][1] == 1
     _save(root, y=np.arange(80)[::-1] % 4)
     assert _hash(root) is None  # also without the folder of the files, which is recorded
-    with pytest.raises(UsageError, match="not prepared"):
+    with pytest.raises(UsageError, match=r"changed since it was prepared \(edited: wearable\.npz\)"):
         _open(root)
-    assert state("wearable", prepared_root=root.parent / "prepared", data_root=root) == "raw"
+    assert state("wearable", prepared_root=root.parent / "prepared", data_root=root) == "changed"
     other = again(text)[1]
     assert other not in (first, scaled)
     (root / "wearable.npz").unlink()

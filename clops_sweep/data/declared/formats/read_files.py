@@ -44,6 +44,11 @@ class Shipped:
     def __init__(self, function: Callable[[Path], Any]) -> None:
         self.function = function
 
+    @property
+    def is_of_this_package(self) -> bool:
+        """Whether the function is no user's."""
+        return str(getattr(self.function, "__module__", "")).split(".")[0] == "clops_sweep"
+
     @cached_property
     def _pickled(self) -> bytes:
         return cast(bytes, cloudpickle.dumps(self.function))
