@@ -334,7 +334,12 @@ def seal_claims(
     _check_path("file", file)
     _check_path("results", results)
     store = RunStore.named(str(results))
-    return seal(Request(Selection.of(file), _data(store, data_root, prepared_root), store), check_fit).path
+    request = Request(Selection.of(file), _data(store, data_root, prepared_root), store)
+    written = seal(request, check_fit)
+    for tuned in request.selection.tuned:
+        if tuned.splits_fixed:
+            _warn(tuned.splits_fixed)
+    return written.path
 
 
 @named_arguments

@@ -14,7 +14,7 @@ from clops_sweep.cli.warned import warned
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed, several
 from clops_sweep.planning.changes import changes_since_runs
-from clops_sweep.planning.claim_seal import seal, seal_in_words
+from clops_sweep.planning.claim_seal import seal, seal_in_words, sealed_files
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
@@ -62,6 +62,9 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             print_json({"results": request.store.files.shown, "seal": str(written.path)} | nothing)
         else:
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
+        for tuned in request.selection.tuned:
+            if sentence := tuned.splits_fixed:
+                click.echo(sentence, err=as_json)
         return
     request.store.files.check_is_there()
     if request.selection.files and not request.selection.claims:
@@ -70,6 +73,13 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         click.echo(
             f'{files} {define} no CLAIMS ("Claims and statistics" in the documentation): these are the claims of the '
             "CLOPS paper",
+            err=as_json,
+        )
+    if not request.selection.claims and (sealed := sealed_files(request.store)):
+        command = request.store.command("claims", sealed[0])
+        of_files = "of it" if len(sealed) == 1 else "of the first"
+        click.echo(
+            f"sealed claims in {request.store.files.shown}: {listed(sealed)}; '{command}' decides those {of_files}",
             err=as_json,
         )
     state = State.of(request)

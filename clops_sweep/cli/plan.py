@@ -234,6 +234,10 @@ def say_plan(facts: Facts) -> None:
     for tuning in state.tuned:
         if not tuning.is_decided and (sentence := unequal_in_words(tuning.space)):
             click.echo(sentence)
+    if state.resolved.selection.claims:
+        for tuning in state.tuned:
+            if not tuning.is_decided and (sentence := tuning.space.splits_fixed):
+                click.echo(sentence)
     for sentence in facts.changed:
         click.echo(sentence)
     for sentence in _unprepared_in_words(state):

@@ -27,6 +27,7 @@ from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.search import definition
+from clops_sweep.store.run_store import RunStore
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,23 @@ def seal_in_words(state: State) -> str:
     return "; ".join(words)
 
 
+def sealed_files(store: RunStore) -> list[str]:
+    """Return the search-space files whose claims are sealed in a store, each once, sorted.
+
+    Paths are relative to the current folder; those of an object store are as they were when the claims were sealed.
+    """
+    folder = f"{store.files.root}/claims"
+    places: set[str] = set()
+    for name in store.files.names(folder):
+        content = _written(store, f"{folder}/{name}")
+        if _is_intact(content):
+            places.update(content.get("files", ()))
+    if store.files.folder is None:
+        return sorted(places)
+    start = store.files.folder.parent
+    return sorted(os.path.relpath(start / place) for place in places)
+
+
 def planned_runs(state: State) -> frozenset[str]:
     """Return the ids of the runs that a seal planned, if the files now ask for more seeds or values of axes.
 
@@ -255,7 +273,7 @@ def _sealed(request: Request) -> Sealed | None:
     for name in written:
         if name.endswith(ending):  # perhaps under an earlier name of the study
             path = f"{folder}/{name}"
-            content = _written(request, path)
+            content = _written(request.store, path)
             if not _is_intact(content):
                 raise _damaged(path)
             return Sealed(path, content)
@@ -274,7 +292,7 @@ def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
     """
     if not paths:
         return None
-    seals = [Sealed(path, _written(request, path), is_moved=True) for path in paths]
+    seals = [Sealed(path, _written(request.store, path), is_moved=True) for path in paths]
     intact = [there for there in seals if _is_intact(there.content)]
     intact.sort(key=lambda there: str(there.content["sealed_at"]))
     now = _content(request)
@@ -316,10 +334,10 @@ def _are_in_place(request: Request, files: Sequence[str]) -> bool:
     return any((start / file).exists() for file in files)
 
 
-def _written(request: Request, path: str) -> dict[str, Any]:
+def _written(store: RunStore, path: str) -> dict[str, Any]:
     """Return the content of the file of a seal; empty if it is no JSON."""
     try:
-        content = json.loads(request.store.files.read(path).to_pybytes())
+        content = json.loads(store.files.read(path).to_pybytes())
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

@@ -31,7 +31,7 @@ from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid, RunRequest, check_count, subject_of
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.trials import Trials
-from clops_sweep.experiment.spaces.tuning import METHOD, Method, methods_of, setting_while_tuning
+from clops_sweep.experiment.spaces.tuning import METHOD, Method, methods_of, setting_while_tuning, splits_are_fixed
 
 _LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
 
@@ -380,6 +380,11 @@ class TunedSpace:
     def _subject(self) -> str:
         """The space as the subject of a sentence."""
         return subject_of(self.name)
+
+    @property
+    def splits_fixed(self) -> str:
+        """A sentence if no patient splits can be added once the space is tuned; empty if they can."""
+        return splits_are_fixed(self.name, self.search.tune_on)
 
     @cached_property
     def methods(self) -> list[Method]:

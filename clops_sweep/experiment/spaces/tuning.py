@@ -68,6 +68,21 @@ class TuneOn:
 TuningSet = TuneOn | Literal["same"]
 
 
+def splits_are_fixed(space: str, tune_on: TuningSet) -> str:
+    """Return a sentence if a space is tuned on the patient splits that it reports, else an empty text.
+
+    Args:
+        space: name of the tuned space.
+        tune_on: what it is tuned on.
+    """
+    if isinstance(tune_on, TuneOn) and (tune_on.splits is not None or tune_on.dataset is not None):
+        return ""
+    return (
+        f"tuning of {space!r} uses the patient splits that it reports: more splits later need another name and another "
+        "tuning; a space that is tuned on others from the start, with tune_on=TuneOn(splits=...), takes more"
+    )
+
+
 @dataclass(frozen=True)
 class Method:
     """A method that is tuned.
