@@ -57,9 +57,7 @@ def test_claims_of_a_tuned_space_are_not_sealed_once_a_run_of_a_trial_is_finishe
         seal(asked_for(world))
 
 
-@pytest.mark.parametrize(
-    "tune_on", [TuneOn(splits=(7, 8)), TuneOn(dataset="chapman"), TuneOn(splits=(7,), seeds=(0,))]
-)
+@pytest.mark.parametrize("tune_on", [TuneOn(splits=(7, 8)), TuneOn(dataset="chapman"), TuneOn(splits=(7,), seeds=(0,))])
 def test_a_space_that_is_tuned_on_other_splits_takes_more_of_them(tune_on: TuneOn) -> None:
     on_others = replace(SPACE, search=OptunaSearch(sampler="grid", methods=METHODS, tune_on=tune_on))
     (tuned,) = Selection.of(on_others).tuned
