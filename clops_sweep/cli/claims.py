@@ -75,13 +75,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             "CLOPS paper",
             err=as_json,
         )
-    if not request.selection.claims and (files := sealed_files(request.store)):
-        command = request.store.command("claims", files[0])
-        of_files = "of it" if len(files) == 1 else "of the first"
-        click.echo(
-            f"sealed claims in {request.store.files.shown}: {listed(files)}; '{command}' decides those {of_files}",
-            err=as_json,
-        )
+    if not request.selection.claims:
+        _say_sealed_files(request, to_stderr=as_json)
     state = State.of(request)
     request = state.resolved
     if request.selection.given:

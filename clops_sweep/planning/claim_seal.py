@@ -182,7 +182,7 @@ def sealed_files(store: RunStore) -> list[str]:
     if store.files.folder is None:
         return sorted(places)
     start = store.files.folder.parent
-    return sorted(os.path.relpath(start / place) for place in places)
+    return sorted(os.path.relpath(start / file) for file in places)
 
 
 def planned_runs(state: State) -> frozenset[str]:
