@@ -159,6 +159,18 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             click.echo(sentence)
 
 
+def _say_sealed_files(request: Request, *, to_stderr: bool) -> None:
+    """Print the files whose claims are sealed in the store, if there are any."""
+    files = sealed_files(request.store)
+    if not files:
+        return
+    which = "those of it" if len(files) == 1 else "those of the first"
+    command = request.store.command("claims", files[0])
+    click.echo(
+        f"sealed claims in {request.store.files.shown}: {listed(files)}; '{command}' decides {which}", err=to_stderr
+    )
+
+
 def _print(verdicts: list[Verdict], conditions: bool, planned: list[Verdict]) -> None:
     """Print a table for each data set and scenario."""
     from rich.console import Console
