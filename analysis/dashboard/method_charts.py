@@ -209,6 +209,8 @@ def _caption(
         )
     if table.on_one_split and len(without) < len(shown):
         sentences.append("Where n counts seeds, the interval is about one patient split, not over people.")
+    if len(shown) > 1 and table.metrics[0].startswith("test "):
+        sentences.append("The best test score comes first, and is partly luck.")
     if is_paired and _are_resolved(shown):
         sentences.append("The intervals of all differences from the best method exclude 0.")
     elif is_paired and (alike := _alike(shown)):

@@ -125,10 +125,7 @@ def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 
 def progress(snapshot: Snapshot) -> list[Progress]:
-    """Return the progress of every experiment, those with running runs first.
-
-    If search spaces request runs, the experiments that changed last follow.
-    """
+    """Return the progress of every experiment: those with running runs first, then those that changed last."""
     held, differs = snapshot.once("lines", lines)
     experiments = []
     for name, section in snapshot.sections.items():
@@ -150,8 +147,7 @@ def progress(snapshot: Snapshot) -> list[Progress]:
                 differs.get(name, ""),
             )
         )
-    if snapshot.requested:
-        experiments.sort(key=lambda line: -np.nan_to_num(line.ended))
+    experiments.sort(key=lambda line: -np.nan_to_num(line.ended))
     experiments.sort(key=lambda line: not line.running)
     return experiments
 

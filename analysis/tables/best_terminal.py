@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from ..collect import Experiment
 from ..editions import replaced_in_words
 from ..formats import DASH, mean_text, number
 from ..leading import columns_in_words, heading
+from ..metrics import metric_named
 from .best import (
     RANKED_APART,
     Best,
@@ -88,6 +90,53 @@ def state_in_doubt(state: State) -> list[str]:
     for of_space in best_of_state(state):
         sentences += of_space.in_doubt
     return sentences
+
+
+def in_order_of_validation(rows: Sequence[Best]) -> list[Best]:
+    """Return configurations of one experiment by their scores of validation people, the best first.
+
+    A command that is proposed is about the first one: test people choose no model. Without scores of validation people,
+    the order is that of the search space. Data sets and scenarios stay apart, in their order.
+    """
+    of_data = list(dict.fromkeys(row.data for row in rows))
+
+    def place(row: Best) -> tuple[int, float, int]:
+        score = _validation_score(row)
+        return (of_data.index(row.data), math.inf if score is None else -score, row.cell)
+
+    return sorted(rows, key=place)
+
+
+def proposed_in_words(row: Best, of: Sequence[Best]) -> str:
+    """Return why a configuration is the one that a command is proposed for; empty without another.
+
+    Args:
+        row: the configuration.
+        of: those of its experiment.
+    """
+    if sum(other.data == row.data for other in of) < 2:
+        return ""
+    column = _validation_column(row)
+    if column is None or _validation_score(row) is None:
+        return f"{row.name} comes first in the search space; test scores do not choose the proposed run"
+    score = f"{heading(column, [row.experiment])} ({number(row.means[column].mean)})"
+    on_data = f" on {row.data}" if row.data else ""
+    return f"{row.name} has the best {score}{on_data}; test scores do not choose the proposed run"
+
+
+def _validation_column(row: Best) -> str | None:
+    """Return the column with the first metric of validation people; None if there are none."""
+    column = row.columns.ranks.removeprefix("test_")
+    return None if row.experiment.on_test or column not in row.means else column
+
+
+def _validation_score(row: Best) -> float | None:
+    """Return the mean of `_validation_column`, higher is better; None without a value."""
+    column = _validation_column(row)
+    if column is None or not row.means[column].n:
+        return None
+    mean = row.means[column].mean
+    return -mean if metric_named(column).better == "lower" else mean
 
 
 def run_near_mean(best: Best) -> str:

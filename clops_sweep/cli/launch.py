@@ -310,25 +310,29 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 
 
 def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
-    """Print the command of the update report of a typical run of the best method with predictions, if there is one.
+    """Print the command of the update report of a typical run of a method with predictions, if there is one.
 
-    A run that began from another one is compared with it if its model and predictions are stored. Else the report is
-    over all folds if each of them has such a run.
+    It is the method with the best score of validation people, because test people must not choose a model. A run that
+    began from another one is compared with it if its model and predictions are stored. Else the report is over all
+    folds if each of them has such a run.
     """
     if not best:
         return
     from clops_sweep.analysis.runs_of_folds import runs_to_pool
     from clops_sweep.analysis.stages import has_update
-    from clops_sweep.analysis.tables.best_terminal import run_near_mean
+    from clops_sweep.analysis.tables.best_terminal import in_order_of_validation, proposed_in_words, run_near_mean
 
     store = outcome.state.resolved.store
     predicted = store.predicted()
-    candidates = []
+    candidates = {}
     for of_space in best:
-        candidates += [run_id for row in of_space.rows if (run_id := run_near_mean(row)) in predicted]
+        for row in in_order_of_validation(of_space.rows):
+            run_id = run_near_mean(row)
+            if run_id in predicted:
+                candidates[run_id] = proposed_in_words(row, of_space.rows)
     if not candidates:
         return
-    rows = {row["run_id"]: row for row in store.rows("runs", run_ids=candidates)}
+    rows = {row["run_id"]: row for row in store.rows("runs", run_ids=list(candidates))}
     origins = {run_id: _stored_origin(store, row, predicted) for run_id, row in rows.items()}
     fitting = [run_id for run_id in candidates if origins[run_id] or has_update(store, run_id)]
     if fitting:
@@ -344,6 +348,8 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
         report = update_report_command(store, fitting[0], *words)
         compared = "" if origin is None else ", against the run that it began from"
         click.echo(f"update report of {which} of {rows[fitting[0]]['strategy']}{compared}: {report}")
+        if why := candidates[fitting[0]]:
+            click.echo(printable(why))
         if "--criteria" not in words:
             click.echo(_without_criteria(outcome.state.resolved.selection.files))
 

@@ -95,7 +95,8 @@ class ListedRuns:
         order: positions of the rows in the order of the list.
         settings: the config fields and options in which they differ, patient splits and seeds last; then, if runs have
             equal ones, what else is part of a run id; and the edition of the data, if they are of several.
-        scores: the headline metrics of their scenarios; the first one sorts the runs.
+        scores: the headline metrics of their scenarios; by default the first one sorts the runs.
+        column: the column that sorts them, with a leading minus if reversed.
         left_out: number of runs of the other kind: trials that chose a configuration, or all others.
         of_tuning: whether the listed runs are trials that chose a configuration.
     """
@@ -104,6 +105,7 @@ class ListedRuns:
     order: Sequence[int]
     settings: tuple[str, ...]
     scores: tuple[str, ...]
+    column: str
     left_out: int
     of_tuning: bool
 
@@ -202,7 +204,7 @@ def _list_runs(
             f"--sort {shown(column)}: there is no such column in runs{nearest(column, dict.fromkeys(columns))}"
         )
     left_out = len(matching) - len(table)
-    return ListedRuns(table, _order(table, column), tuple(differ), scores, left_out, tuning)
+    return ListedRuns(table, _order(table, column), tuple(differ), scores, column, left_out, tuning)
 
 
 def _values(table: pa.Table, column: str) -> list[Any]:
@@ -305,11 +307,22 @@ def _say(store: RunStore, listed: ListedRuns, rows: Sequence[Row], tasks: Tasks)
     kind = "tuning run" if listed.of_tuning else "run"
     counted = several(len(listed), kind)
     shown_of = f"; --limit {len(listed)} prints all" if len(listed) > len(rows) else ""
-    click.echo(f"{counted}{f', {failed} failed' if failed else ''} in {store.files.shown}{shown_of}")
+    counted += f", {failed} failed" if failed else ""
+    click.echo(f"{counted} in {store.files.shown}{_sorted_by(listed)}{shown_of}")
     if listed.left_out and not listed.of_tuning:
         click.echo(f"{several(listed.left_out, 'tuning run')} not listed; --tuning lists them")
     if rows:
         click.echo(f"print a run with: {store.command('show', 'RUN_ID')}")
+
+
+def _sorted_by(listed: ListedRuns) -> str:
+    """Return what sorts some runs, as the end of a sentence: the best of many test scores is partly luck."""
+    if len(listed) < 2:
+        return ""
+    column = listed.column.removeprefix("-")
+    split = metric_named(column).split
+    of_people = f" of {split} people" if split is not None else ""
+    return f", sorted by {column}{of_people}{', reversed' if column != listed.column else ''}"
 
 
 def _print_table(rows: Sequence[Row], listed: ListedRuns, tasks: Tasks) -> None:

@@ -15,7 +15,12 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
 from clops_sweep.analysis.tables.best import best_of_page, best_sentences, best_text, corrected_with
-from clops_sweep.analysis.tables.best_terminal import BestOfSpace, notes_on_all
+from clops_sweep.analysis.tables.best_terminal import (
+    BestOfSpace,
+    in_order_of_validation,
+    notes_on_all,
+    proposed_in_words,
+)
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.analysis.tables.latex import to_latex
 from clops_sweep.store.run_store import RunStore
@@ -56,6 +61,41 @@ def test_test_scores_lead_where_nothing_is_chosen(tmp_path: Path, generated: Mod
         *("validation AUC", "test BWT", "minus finetune", "p"),
     )
     assert best_sentences(best)[0].startswith("Best: finetune, test AUC 0.")
+
+
+def test_a_report_is_proposed_on_the_method_with_the_best_validation_score(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    (methods,) = with_leading_scores(experiments(tmp_path, generated, methods=METHODS))
+    by_test = best_of_page([methods], compares=False)
+    proposed = in_order_of_validation(by_test)
+    assert [row.name for row in by_test] == ["finetune", "er"]
+    assert [row.name for row in proposed] == ["er", "finetune"]
+    mean = np.mean([scores(RunConfig(strategy="er", seed=seed))["auc"] for seed in range(4)])
+    assert proposed_in_words(proposed[0], proposed) == (
+        f"er has the best validation AUC ({mean:.3f}); test scores do not choose the proposed run"
+    )
+    assert proposed_in_words(proposed[0], proposed[:1]) == "", "there is nothing to choose"
+
+
+def test_without_validation_people_a_report_is_proposed_on_the_first_method(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, seeds=range(3))
+    store = RunStore(tmp_path)
+    runs = []
+    for request in space.requests():
+        score = {"er": 0.6, "finetune": 0.8}[request.config.strategy]
+        runs.append((request.config, {"test_auc": score, "test_bwt": 0.0}))
+    generated.write_given_runs(store, runs)
+    (own,) = with_leading_scores(collect([space], store.read("runs")))
+    by_test = best_of_page([own], compares=False)
+    assert [row.name for row in by_test] == ["finetune", "er"]
+    proposed = in_order_of_validation(by_test)
+    assert [row.name for row in proposed] == ["er", "finetune"]
+    assert proposed_in_words(proposed[0], proposed) == (
+        "er comes first in the search space; test scores do not choose the proposed run"
+    )
 
 
 def test_each_search_space_has_a_sentence(tmp_path: Path, generated: ModuleType) -> None:

@@ -69,7 +69,8 @@ def test_a_condition_and_a_limit_leave_runs_out(store: RunStore, listed: Listed)
     assert len(listed("--limit", "1")) == 1
     said = invoked(store, ["--limit", "1"]).output
     assert "4 runs, 1 failed" in said
-    assert "--limit 4 prints all" in said
+    assert ", sorted by auc of validation people; --limit 4 prints all" in said
+    assert ", sorted by strategy, reversed\n" in invoked(store, ["--sort", "-strategy"]).output
 
 
 def test_ids_are_as_short_as_show_takes_them(store: RunStore) -> None:

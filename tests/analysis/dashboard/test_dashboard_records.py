@@ -270,6 +270,15 @@ def test_an_experiment_with_running_runs_is_first(generated: ModuleType, tmp_pat
     file.remove()
 
 
+def test_the_experiment_that_changed_last_is_first(generated: ModuleType, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    for days, strategy in ((1, "ewc"), (3, "er"), (2, "finetune")):
+        started = {"started_at": generated.START + timedelta(days=days)}
+        generated.write_given_runs(store, [(RunConfig(strategy=strategy), {"auc": 0.6} | started)])
+    lines = progress(FollowedStore(store, Recorded(), 0).snapshot)
+    assert [line.name.split()[-1] for line in lines] == ["er", "finetune", "ewc"]
+
+
 def test_experiments_that_are_nearly_the_same_say_how_they_differ(generated: ModuleType, tmp_path: Path) -> None:
     base = RunConfig(strategy="finetune", epochs_per_task=5)
     first = SearchSpace("first", base, {"strategy": ["finetune", "ewc"]}, range(3))

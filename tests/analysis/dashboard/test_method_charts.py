@@ -77,6 +77,7 @@ def test_the_caption_says_which_methods_the_best_one_is_not_told_apart_from(
     ends = zip(trace["x"], trace["error_x"]["array"], strict=True)
     assert [mean + above < 0 for mean, above in ends] == [False, True]
     assert f"The data do not tell the best method apart from {second}." in charts.caption
+    assert "test score" not in charts.caption, "validation people rank them"
 
 
 def test_two_seeds_have_no_interval_and_the_caption_says_so(generated: ModuleType, tmp_path: Any) -> None:
