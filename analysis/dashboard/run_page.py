@@ -14,11 +14,12 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import one_line
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.columns import config_columns
-from clops_sweep.experiment.config import names_of
+from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.fields import REPLICATES, data_key_of_row
 from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.store.commands import rerun_command, store_command
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
@@ -110,8 +111,7 @@ def run_page(
         "run_name": name,
         "status": row.get("status") or ("running" if under_way else "missing"),
         "under_way": on_its_way(snapshot, under_way) if under_way else None,
-        "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
-        "varied": _varied(section),
+        "settings": _settings(section, run, settings),
         "headline": headline,
         "other_measures": other_measures,
         "costs": costs,
@@ -172,6 +172,57 @@ def _configuration(section: PlannedSection | None, run: str, running: frozenset[
     address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
     runs = zip(rows["run_id"].tolist(), names, statuses(rows, running).tolist(), strict=True)
     return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a run as texts, by name.
+
+    Attributes:
+        varied: those in which runs of its experiment differ.
+        chosen: of the others, those that are not at their defaults, and what it is a run of.
+        defaults: those at their defaults, which may depend on the others.
+    """
+
+    varied: Mapping[str, str]
+    chosen: Mapping[str, str]
+    defaults: Mapping[str, str]
+
+
+_ALWAYS = ("dataset", "scenario", "network", "strategy")
+"""Settings that say what a run is of: they are not folded."""
+
+
+def _settings(section: PlannedSection | None, run: str, values: Mapping[str, Any]) -> Settings:
+    """Return the settings of a run, given by name; without an experiment, no default is known."""
+    names_varied = _varied(section)
+    config = None
+    if section is not None:
+        config = section.experiment.cells[cell_of(section.experiment, run)].config
+    varied: dict[str, str] = {}
+    chosen: dict[str, str] = {}
+    defaults: dict[str, str] = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in names_varied:
+            group = varied
+        elif config is None or name in _ALWAYS or not _is_default(config, name):
+            group = chosen
+        else:
+            group = defaults
+        group[name] = label_text(value)
+    return Settings(varied, chosen, defaults)
+
+
+def _is_default(config: RunConfig, name: str) -> bool:
+    """Return whether a field or option is at its default; False if that is not known."""
+    if name not in RunConfig.model_fields and name not in OPTIONS:
+        return False
+    try:
+        return bool(config.get(name) == config.default_of(name))
+    except (UsageError, LookupError, AttributeError, TypeError, ValueError):  # of a stored config that is not valid
+        return False
 
 
 def _varied(section: PlannedSection | None) -> list[str]:

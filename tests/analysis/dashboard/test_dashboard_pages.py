@@ -404,17 +404,25 @@ def test_picked_runs_stand_side_by_side_with_what_differs_alone(generated: Modul
 
 
 def test_a_run_lists_the_settings_in_which_runs_differ_and_no_others(generated: ModuleType, tmp_path: Path) -> None:
-    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"], "split": folds(3)}, range(1))
+    base = RunConfig(epochs_per_task=7)
+    space = SearchSpace("own", base, {"strategy": ["er", "finetune"], "split": folds(3)}, range(1))
     store = RunStore(tmp_path / "results")
     generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in space.requests()])
     source = StoreSource(store, lambda key: None, lambda store: [space])
     config = next(iter(space.requests())).config
     page = read_page(Dashboard(FollowedStore(store, source, 0)), "run", {"id": config.run_id("generated0001")})
-    differing, equal = page.find("dl", class_="grid")[-2:]
+    differing, equal, at_defaults = page.find("dl", class_="grid")[-3:]
     names = [words_of(it) for it in differing.find("dt")]
     assert {"strategy", "split"} <= set(names)
     assert not {"seed", "split_seed"} & set(names), "they are 0 in all runs"
-    assert {"seed", "split_seed"} <= {words_of(it) for it in equal.find("dt")}
+    chosen = {words_of(it) for it in equal.find("dt")}
+    assert chosen == {"dataset", "scenario", "network", "epochs_per_task"}
+    (folded,) = page.find("details", id="defaults")
+    assert "open" not in folded.attributes
+    assert at_defaults in list(folded)
+    defaults = {words_of(it) for it in at_defaults.find("dt")}
+    assert {"seed", "split_seed", "learning_rate", "batch_size"} <= defaults
+    assert words_of(folded.find("summary")[0]) == f"{len(defaults)} settings at their defaults"
     (siblings,) = page.find("nav", aria_label="Runs of this configuration")
     assert [words_of(it) for it in siblings.find("a")] == ["fold 1/3, seed 0", "fold 2/3, seed 0", "fold 3/3, seed 0"]
 
