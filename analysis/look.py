@@ -15,6 +15,8 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
 from clops_sweep.data.prepared.manifest import left_out
+from clops_sweep.data.prepared.quality import quality_tables
+from clops_sweep.data.prepared.quality_cells import quality_cells
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_notes
 
@@ -77,6 +79,7 @@ def _tables(prepared: PreparedSet, frames: FrameSet) -> dict[str, pd.DataFrame]:
     return {
         "Frames (people) by class": _counts(frames),
         "Signals": _signals(prepared),
+        **_quality(prepared),
         "Frames of a recording": _frames_of_a_recording(frames),
         "Left out": _left_out(prepared.manifest),
         f"People (the first {_MOST_ROWS})": _people(frames),
@@ -86,6 +89,18 @@ def _tables(prepared: PreparedSet, frames: FrameSet) -> dict[str, pd.DataFrame]:
 def _signals(prepared: PreparedSet) -> pd.DataFrame:
     ranges = channel_ranges(prepared.manifest, prepared.table)
     return pd.DataFrame(ranges, columns=["channel", "lowest", "highest", "frames with missing samples"])
+
+
+def _quality(prepared: PreparedSet) -> dict[str, pd.DataFrame]:
+    """Return the quality of the recordings of a declared data set, by ward or another domain, by title."""
+    if prepared.manifest.info is None:
+        return {}
+    tables = {}
+    for column, of_column in quality_tables(prepared).items():
+        headings, rows = quality_cells(column, of_column)
+        title = f"People and recordings by {column}" if column else "People and recordings"
+        tables[title] = pd.DataFrame(rows, columns=headings)
+    return tables
 
 
 def _frames_of_a_recording(frames: FrameSet) -> pd.DataFrame:

@@ -544,6 +544,8 @@ def _print_counts(
         without_class,
     )
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out, mostly_dropped
+    from clops_sweep.data.prepared.quality import quality_tables
+    from clops_sweep.data.prepared.quality_cells import quality_cells
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.same_samples import leaks_of
     from clops_sweep.data.scenarios import reference_lead_of
@@ -572,6 +574,7 @@ def _print_counts(
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
+    quality = {} if manifest.info is None else quality_tables(prepared)
     warning = mostly_dropped(manifest, len(np.unique(prepared.table.recordings)))
     leaks = [*leaks_of(manifest.notes), *_copies(frames, tasks, splits)]
     if as_json:
@@ -592,6 +595,7 @@ def _print_counts(
             | {"tasks_counted": {it: tasks.headings[it].removeprefix(", ") for it in tasks.rows}}
             | {"warnings": warnings, "refused": _refusal(manifest.name, tasks)}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
+            | {"quality": {column: list(map(asdict, of_column)) for column, of_column in quality.items()}}
             | {"tasks": {name: rows_as_data(it) for name, it in tasks.rows.items()}, "impossible": tasks.impossible}
         )
         if tasks.nothing_runs or tasks.refused:
@@ -619,6 +623,9 @@ def _print_counts(
         line = f"\n{manifest.name}: {many:,} patients; --patients lists the frames of each"
         console.print(line, highlight=False, soft_wrap=True)
     show(f"{manifest.name}: signals", _channels_table(manifest, channels))
+    for column, of_column in quality.items():
+        by = f" by {column}" if column else ""
+        show(f"{manifest.name}: people and recordings{by}", _table(*quality_cells(column, of_column)))
     console.print()
     rate = "" if manifest.sampling_rate is None else f", {manifest.sampling_rate:g} samples a second"
     missing = manifest.dropped.get("missing samples", 0)

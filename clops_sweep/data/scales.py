@@ -21,6 +21,12 @@ _LEAST_RECORDINGS: Final = 4
 """Recordings of a channel from which one can differ from the usual."""
 _TIMES_OF_DOMAIN: Final = 5
 """Voltages of two hospitals usually differ by a factor of less than 3, and wrong gains by 5, 10 or 1,000."""
+_TIMES_APART: Final = 2.5
+"""Voltages of two hospitals that differ by this factor are noted if they hardly overlap."""
+_LEAST_APART: Final = 10
+"""Recordings of a domain from which it can be seen that they hardly overlap with those of another."""
+_HARDLY: Final = (5, 95)
+"""Percentiles of recordings: those between them do not overlap."""
 _TIMES_OF_ECG: Final = 8
 """ECGs of two people usually differ by a factor of less than 6, if noise in single frames does not count."""
 _LEAST_FRAMES: Final = 3
@@ -153,7 +159,8 @@ def domain_scale_notes(
 ) -> list[str]:
     """Return a sentence for each domain whose voltages span `_TIMES_OF_DOMAIN` times more or less than in others.
 
-    The span of a domain is the median over its recordings, and that of others the median over their spans.
+    From `_TIMES_APART` on, if hardly any recording spans as much as one of the others. The span of a domain is the
+    median over its recordings, and that of others the median over their spans.
 
     Args:
         spans: highest minus lowest sample of each frame, in units, [n].
@@ -169,51 +176,71 @@ def domain_scale_notes(
     for column, (codes, names) in columns.items():
         ratios: dict[int, dict[int, tuple[float, float]]] = {}
         for code in voltages:
-            usual = _usual_of_domains(spans, leads == code, recordings, codes)
-            for domain, others in _unlike_others(usual).items():
-                ratios.setdefault(domain, {})[code] = (usual[domain], others)
+            of_domains = _spans_of_domains(spans, leads == code, recordings, codes)
+            for domain, others in _unlike_others(of_domains).items():
+                ratios.setdefault(domain, {})[code] = (float(np.median(of_domains[domain])), others)
         for domain, of_leads in ratios.items():
             first = next(iter(of_leads))
             own, others = of_leads[first]
             which = [channels[code] for code in of_leads]
             span = "channel" if len(which) == 1 else "channels"
+            times = _ratio(own, others)
+            if times < _TIMES_OF_DOMAIN:
+                apart = "and hardly any recording as much as one of the others"
+                what = f"{apart}; is a gain wrong by a factor of {times:.2g}?"
+            else:
+                what = f"is a unit or a gain wrong by a factor of {'1,000' if times > 100 else '10'}?"
             notes.append(
                 f"{span} {listed(which)} usually {'spans' if len(which) == 1 else 'span'} {own:.3g} "
                 f"{of_channels[first]} in {column} {shown(names[domain])} and {others:.3g} {of_channels[first]} "
-                f"elsewhere; is a unit or a gain wrong by a factor of {'1,000' if _ratio(own, others) > 100 else '10'}?"
+                f"elsewhere{',' if times < _TIMES_OF_DOMAIN else ';'} {what}"
             )
     return notes
 
 
-def _usual_of_domains(
+def _spans_of_domains(
     spans: NDArray[np.float64],
     chosen: NDArray[np.bool_],
     recordings: NDArray[np.int32],
     codes: NDArray[np.int32],
-) -> dict[int, float]:
-    """Return the usual span of a channel in each domain of a few recordings at least."""
-    usual = {}
+) -> dict[int, NDArray[np.float64]]:
+    """Return the spans of a channel in the recordings of each domain of a few recordings at least."""
+    of_domains = {}
     for domain in np.unique(codes).tolist():
         _, typical, _ = _typical_spans(spans, chosen & (codes == domain), recordings)
         if len(typical) >= _LEAST_RECORDINGS:
-            usual[domain] = float(np.median(typical))
-    return usual
+            of_domains[domain] = typical
+    return of_domains
 
 
-def _unlike_others(usual: Mapping[int, float]) -> dict[int, float]:
-    """Return the domains whose usual span is unlike that of most others, with the median of these.
+def _unlike_others(of_domains: Mapping[int, NDArray[np.float64]]) -> dict[int, float]:
+    """Return the domains whose spans are unlike those of most others, with the usual span of these.
 
     If half of all domains or more are so, only those with larger spans are returned.
+
+    Args:
+        of_domains: the spans of the recordings of each domain.
     """
     unlike = {}
-    for domain, own in usual.items():
-        others = [other for code, other in usual.items() if code != domain]
-        far = [other for other in others if _ratio(own, other) >= _TIMES_OF_DOMAIN]
+    for domain, own in of_domains.items():
+        others = [other for code, other in of_domains.items() if code != domain]
+        far = [float(np.median(other)) for other in others if _is_far(own, other)]
         if 2 * len(far) > len(others):
             unlike[domain] = float(np.median(far))
-    if 2 * len(unlike) < len(usual):
+    if 2 * len(unlike) < len(of_domains):
         return unlike
-    return {domain: others for domain, others in unlike.items() if usual[domain] > others}
+    return {domain: others for domain, others in unlike.items() if np.median(of_domains[domain]) > others}
+
+
+def _is_far(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Return whether the spans of two domains are so unlike that a gain may be wrong."""
+    times = _ratio(float(np.median(one)), float(np.median(other)))
+    if times >= _TIMES_OF_DOMAIN:
+        return True
+    if times < _TIMES_APART or min(len(one), len(other)) < _LEAST_APART:
+        return False
+    (low, high), (other_low, other_high) = np.percentile(one, _HARDLY), np.percentile(other, _HARDLY)
+    return bool(low > other_high or other_low > high)
 
 
 def _ratio(one: float, other: float) -> float:

@@ -17,6 +17,9 @@ from clops_sweep.errors import several, shown
 TWO_PEOPLE: Final = "one name for two people?"
 """Begin of the note on people whose names may be given anew in each domain."""
 
+OF_GROUPS: Final = "groups of"
+"""Begin of the notes on columns for subgroups, which a launch that prepares the data shows."""
+
 SHOWN_AT_LAUNCH: Final = ("channel", "dates", "padding", "shortcuts", TWO_PEOPLE)
 """Begins of the notes that every launch shows."""
 _BEGIN: Final = "shortcuts: "

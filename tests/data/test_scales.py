@@ -171,3 +171,25 @@ def test_typical_spans_are_medians_of_moving_frames() -> None:
     (note,) = scale_notes(spans, np.zeros(400, np.int16), recordings, names, ["x"])
     assert odd == ["7"]
     assert note == "channel x spans 300 times more or less than usual in 1 recording: 7; another unit?"
+
+
+def _one_lead(of_sites: list[list[float]]) -> list[str]:
+    """Return the notes on the spans of recordings at sites W, X, Y."""
+    spans = np.concatenate(of_sites)
+    sizes = [len(of_site) for of_site in of_sites]
+    site = {"site": (np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), tuple("WXY"[: len(sizes)]))}
+    recordings = np.arange(len(spans), dtype=np.int32)
+    return domain_scale_notes(spans, np.zeros(len(spans), np.int16), recordings, site, ["x"], "mV")
+
+
+def test_a_gain_of_3_in_one_ward_is_noted_if_wards_hardly_overlap() -> None:
+    usual = np.linspace(0.8, 1.2, 12).tolist()
+    threefold = [3 * span for span in usual]
+    assert _one_lead([usual, usual, threefold]) == [
+        "channel x usually spans 3 mV in site 'Y' and 1 mV elsewhere, and hardly any recording as much as one of the "
+        "others; is a gain wrong by a factor of 3?"
+    ]
+    assert _one_lead([usual, usual, [2.2 * span for span in usual]]) == []
+    assert _one_lead([usual[:9], usual[:9], threefold[:9]]) == [], "too few recordings to see that they do not overlap"
+    wide = np.geomspace(0.2, 5, 12).tolist()
+    assert _one_lead([wide, wide, [3 * span for span in wide]]) == []

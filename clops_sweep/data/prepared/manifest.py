@@ -43,6 +43,14 @@ class FileRecord:
 
 
 @dataclass(frozen=True)
+class DomainFacts:
+    """What was read of the recordings of a domain: sampling rates in Hz, and frames left out, by reason."""
+
+    rates: tuple[float, ...]
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Content of `manifest.json`, which is written last.
 
@@ -70,6 +78,8 @@ class Manifest:
         info: facts about a declared data set (`DatasetInfo`).
         given_split: whether the split is the same for every seed.
         folds: the folds that the declaration gives, of each split seed; empty without any.
+        by_domain: what was read of each domain of each column of domains, of declared data; the column "" has one
+            entry "" for all recordings. Empty for frames of earlier versions.
     """
 
     format_version: int
@@ -104,6 +114,7 @@ class Manifest:
     equal_code: tuple[str, ...] = ()
     info: DatasetInfo | None = None
     folds: tuple[FixedFolds, ...] = ()
+    by_domain: Mapping[str, Mapping[str, DomainFacts]] = field(default_factory=dict)
 
     def dataset_info(self) -> DatasetInfo | None:
         """Facts about the data set: those recorded when it was prepared, or else those of the catalogue."""
@@ -113,7 +124,7 @@ class Manifest:
         """Return this manifest with the code of an earlier one that differs from it in its code alone."""
         if before is None or before.fingerprint is None or self.fingerprint is None:
             return self
-        alike = replace(before, fingerprint=self.fingerprint, equal_code=self.equal_code)
+        alike = replace(before, fingerprint=self.fingerprint, equal_code=self.equal_code, by_domain=self.by_domain)
         if alike.to_json() != self.to_json():
             return self
         codes = {before.fingerprint, *before.equal_code} - {self.fingerprint}
@@ -142,12 +153,21 @@ class Manifest:
         left_out = [asdict(record) for record in self.left_out]
         info = None if self.info is None else asdict(self.info)
         entries = {**vars(self), "files": files, "left_out": left_out, "info": info}
-        del entries["folds"]
+        del entries["folds"], entries["by_domain"]
         if self.folds:
             entries["folds"] = [asdict(folds) for folds in self.folds]
+        if self.by_domain:
+            entries["by_domain"] = _as_data(self.by_domain)
         entries[_CHECKSUM] = hash_of(**entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _as_data(by_domain: Mapping[str, Mapping[str, DomainFacts]]) -> dict[str, dict[str, Any]]:
+    as_data = {}
+    for column, domains in by_domain.items():
+        as_data[column] = {name: asdict(facts) for name, facts in domains.items()}
+    return as_data
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -28,6 +28,7 @@ from clops_sweep.data.prepared.manifest import (
     FRAMES,
     INDEX,
     MANIFEST,
+    DomainFacts,
     FileRecord,
     Manifest,
     frames_hash,
@@ -35,10 +36,10 @@ from clops_sweep.data.prepared.manifest import (
     valid_manifest,
 )
 from clops_sweep.data.prepared.record_pool import record_pool
-from clops_sweep.data.preparing.reading import records_read
+from clops_sweep.data.preparing.reading import Unusable, records_read
 from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
-from clops_sweep.data.records import Index, OnError, Source
+from clops_sweep.data.records import Index, OnError, Source, Windows
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
 from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_notes, spans_of, usual_scale_notes
 from clops_sweep.data.sentinels import sentinel_notes
@@ -126,6 +127,8 @@ class _Made:
         notes: notes for the user, one sentence each.
         shape: number of stored rows, and samples of each.
         folds: the given folds of people.
+        rates: the sampling rates that were read, by column and value of domains; the column "" has all.
+        unusable: number of frames left out, by column, value and reason.
     """
 
     hashes: dict[Path, str] = field(default_factory=dict)
@@ -135,6 +138,34 @@ class _Made:
     notes: list[str] = field(default_factory=list)
     shape: tuple[int, int] = (0, 0)
     folds: tuple[FixedFolds, ...] = ()
+    rates: dict[str, dict[str, set[float]]] = field(default_factory=dict)
+    unusable: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+
+    def count_unusable(self, windows: Windows, unusable: Unusable, rows_of_frame: int) -> None:
+        """Count the unusable frames and rates of a source by domain."""
+        for column, value in {**windows.domains, "": ""}.items():
+            names = [value] if isinstance(value, str) else list(value)
+            rates = self.rates.setdefault(column, {})
+            for name in names:
+                rates.setdefault(name, set()).add(windows.rate)
+            of_column = self.unusable.setdefault(column, {})
+            for reason, of_reason in unusable.items():
+                if not of_reason.any():
+                    continue
+                sizes = windows.sizes if len(names) > 1 and windows.sizes is not None else [len(windows)]
+                of_rows = np.repeat(np.array(names, object), sizes)[of_reason]
+                for name, count in Counter(of_rows.tolist()).items():
+                    of_column.setdefault(name, Counter())[reason] += count // rows_of_frame
+
+    def by_domain(self) -> dict[str, dict[str, DomainFacts]]:
+        """Return what was read of each domain, by column."""
+        facts: dict[str, dict[str, DomainFacts]] = {}
+        for column, of_column in self.rates.items():
+            facts[column] = {}
+            for name, rates in sorted(of_column.items()):
+                dropped = self.unusable[column].get(name, Counter())
+                facts[column][name] = DomainFacts(tuple(sorted(rates)), dict(sorted(dropped.items())))
+        return facts
 
 
 def _write_frames(
@@ -163,6 +194,8 @@ def _write_frames(
         for column, domain in frames.windows.domains.items():
             made.recordings.setdefault(column, Counter()).update([domain] if isinstance(domain, str) else domain)
         made.missing.update(data.common.channels[lead] for lead in frames.windows.leads[read.missing])
+        if is_declared:
+            made.count_unusable(frames.windows, unusable, rows_of_frame)
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
             if of_reason.any():
@@ -346,6 +379,7 @@ def _manifest(
         fingerprint=data.fingerprint,
         info=info,
         folds=made.folds,
+        by_domain=made.by_domain(),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.same_samples import OF_LEAKS
-from clops_sweep.data.shortcuts import SHOWN_AT_LAUNCH
+from clops_sweep.data.shortcuts import OF_GROUPS, SHOWN_AT_LAUNCH
 from clops_sweep.errors import DamagedStore, UsageError
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ class PreparedData:
                     print(f"{name}: warning: {warning}", file=sys.stderr)
                 print(f"{name}: dropped: {'; '.join(losses)}", file=sys.stderr)
             begins = (*SHOWN_AT_LAUNCH, *OF_LEAKS) if is_declared else SHOWN_AT_LAUNCH
+            if made.manifest.data_hash != before:
+                begins = (*begins, OF_GROUPS)
             for note in made.manifest.notes:
                 if note.startswith(begins):
                     print(f"{name}: {note}", file=sys.stderr)

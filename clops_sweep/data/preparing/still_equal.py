@@ -201,6 +201,7 @@ def _read_again(folder: Path, manifest: Manifest, root: Path, there: Mapping[str
         left_out=now.left_out,
         missing=now.missing,
         skipped=now.skipped,
+        by_domain=now.by_domain,
         fingerprint=now.fingerprint,
         equal_code=now.equal_code,
     )

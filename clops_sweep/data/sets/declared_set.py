@@ -28,6 +28,7 @@ from clops_sweep.data.declared.alike_names import (
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.fold_table import read_folds
 from clops_sweep.data.declared.markers import marker_names
+from clops_sweep.data.declared.odd_groups import age_notes, synonym_notes
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.one_recording_each import names_of_series, people_with_one_recording
 from clops_sweep.data.declared.placeholder_dates import placeholder_dates
@@ -255,8 +256,11 @@ class DeclaredSet(DataSet):
             doubts.append(note)
         doubts += placeholder_dates(index)
         for column, (group_codes, groups) in index.groups.items():
-            if note := alike_groups(column, _recordings_of(index, group_codes, groups)):
+            of_groups = _recordings_of(index, group_codes, groups)
+            if note := alike_groups(column, of_groups):
                 doubts.append(note)
+            doubts += synonym_notes(column, of_groups)
+            doubts += age_notes(column, of_groups)
             names_group = np.array([not is_number(group) and group != UNKNOWN for group in groups])
             is_named = names_group[group_codes]
             in_several = len(_people_in_several(index.patients[is_named], group_codes[is_named]))
