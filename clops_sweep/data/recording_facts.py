@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep import native
+from clops_sweep.data.clipping import Clipped, clipped_in
 from clops_sweep.data.sentinels import Sentinels, sentinels_in
 
 _LEAST_FLAT: Final = 10
@@ -37,7 +38,8 @@ class Facts:
     of moments with missing samples; padding [u], the share of samples in flat ends; scale [u], the mean over channels
     of the natural logarithm of the standard deviation, in units, NaN if no channel moves. flat [b] is the number of
     samples in the flat ends of each recording, `ends_cut` whether they were cut. `levels` has for each channel of few
-    values that rarely change the values in each part. `sentinels` are as `sentinels_in` returns them.
+    values that rarely change the values in each part. `sentinels` are as `sentinels_in` returns them, `clipped` as
+    `clipped_in` does.
     """
 
     labels: NDArray[Any]
@@ -51,6 +53,7 @@ class Facts:
     ends_cut: bool
     levels: Mapping[int, Sequence[tuple[float, ...]]]
     sentinels: Sentinels
+    clipped: Mapping[int, Clipped]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +119,7 @@ def facts_of(
     missing = np.zeros(len(parts))
     if absent is not None:
         missing = np.array([absent[row, begin:end].mean() for row, begin, end in parts])
+    sentinels = sentinels_in(samples.stored, samples.missing)
     return Facts(
         labels=labels,
         owner=np.array([row for row, _, _ in parts], np.int64),
@@ -127,7 +131,8 @@ def facts_of(
         rate=samples.rate,
         ends_cut=ends_cut,
         levels=dict(_levels(samples, parts)),
-        sentinels=sentinels_in(samples.stored, samples.missing),
+        sentinels=sentinels,
+        clipped=clipped_in(samples.stored, -samples.offset / samples.gain, sentinels),
     )
 
 

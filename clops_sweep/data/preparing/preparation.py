@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.clipping import clipping_notes
 from clops_sweep.data.declared.header_dates import with_header_dates
 from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
@@ -248,6 +249,8 @@ def _write_frames(
         made.notes += _notes_on_flat_channels(index, np.concatenate(statistics), data.common.channels)
     of_sentinels = sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
     made.notes += of_sentinels
+    recordings = sum(len(of_source.flat) for of_source in facts)
+    made.notes += clipping_notes((of_source.clipped for of_source in facts), recordings, data.common.channels)
     if is_declared and not of_sentinels:  # values such as -9999 are no scale
         spans = spans_of(np.concatenate(statistics), gain)
         made.notes += usual_scale_notes(spans, index.leads, data.common.channels, data.common.units)
