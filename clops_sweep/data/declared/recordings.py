@@ -546,7 +546,9 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     elif (isinstance(signals, Sequence) and not isinstance(signals, str)) or isinstance(signals, np.ndarray):
         arrays = [checks.signal(f"signals[{number}]", signal) for number, signal in enumerate(signals)]
     else:
-        raise UsageError(f"signals: expected an array or a list of arrays, not {shown(signals)}")
+        in_file = hasattr(signals, "shape") and hasattr(signals, "dtype")  # of h5py or Zarr
+        hint = "; read its values with [:]" if in_file else ""
+        raise UsageError(f"signals: expected an array or a list of arrays, not {shown(signals)}{hint}")
     if not len(arrays):
         raise UsageError("signals: there is no recording")
     for number, array in enumerate(arrays[:1] if isinstance(arrays, np.ndarray) else arrays):

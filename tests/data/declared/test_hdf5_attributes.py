@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+from clops_sweep import Recordings
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -105,3 +106,10 @@ def own(data_root):
     assert manifest.notes[0] == (
         "3 recordings: the signal file holds more samples than the header counts, which are not read"
     )
+
+
+def test_a_dataset_that_is_not_read_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["x"] = np.zeros((4, 1, 100))
+        with pytest.raises(UsageError, match=r"not <HDF5 dataset .*; read its values with \[:\]$"):
+            Recordings(file["x"], 50, ["I"], "mV", labels=[0, 1] * 2, classes=["a", "b"], patients=range(4))
