@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
 
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.method.batch import FrameBatch
-from clops_sweep.learning.method.strategy import Strategy, has_loss
+from clops_sweep.learning.method.strategy import OptionNotListed, Strategy, has_loss
 from clops_sweep.learning.method.training import Training
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
+from clops_sweep.testing.own_randomness import own_randomness
 from clops_sweep.testing.watch import (
     ContractViolation,
     Looks,
+    NotRepeated,
+    NotResumed,
     difference,
     loaded,
     require,
     result_difference,
     saved,
 )
+
+_UNDER_TEST = "strategy_under_test"
 
 Stores = Literal["a share", "anything"]
 """What a strategy stores of each task. "a share": nothing, or `storage_fraction` for good. "anything": no rule."""
@@ -65,10 +72,43 @@ def check_strategy(
     """
     known = isinstance(strategy, type) and issubclass(strategy, Strategy)
     require(known, f"{strategy!r} is not a subclass of Strategy")
-    with STRATEGIES.temporarily("strategy_under_test", strategy):
+    with STRATEGIES.temporarily(_UNDER_TEST, strategy), _named_cause(strategy, settings):
         for scenario in scenarios:
-            config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))
+            config = tiny_config(scenario, **(settings | {"strategy": _UNDER_TEST}))
             check_named_strategy(config, tiny_frames(scenario), stores=stores, trains_on=trains_on)
+
+
+@contextmanager
+def _named_cause(strategy: type[Strategy], settings: Mapping[str, Any]) -> Iterator[None]:
+    """Add to an error in the block that the class draws from a generator of its own, or lacks its decorator."""
+    try:
+        yield
+    except (NotRepeated, NotResumed) as violation:
+        cause = own_randomness(strategy)
+        if cause is not None:
+            raise ContractViolation(f"{violation}: {cause}; draw from self.rng") from None
+        if isinstance(violation, NotRepeated):
+            likely = "it may use random numbers other than those of self.rng, or share state between runs"
+            raise ContractViolation(f"{violation}: {likely}") from None
+        raise
+    except UsageError as error:
+        said = str(error).replace(f"strategy {_UNDER_TEST!r}", f"strategy class {strategy.__name__}")
+        is_about_options = isinstance(error, OptionNotListed) or any(name in said for name in settings)
+        if not is_about_options or _is_declared(strategy):
+            raise UsageError(said) from None
+        base = next((cls for cls in strategy.__mro__[1:] if _is_declared(cls)), None)
+        of_base = "" if base is None else f", and the one of {base.__name__} is not inherited"
+        raise UsageError(
+            f"strategy class {strategy.__name__}: it has no @strategy, which lists its options{of_base}; write "
+            f'@strategy("name", options=[...]) above the class ({said})'
+        ) from None
+
+
+def _is_declared(strategy: type) -> bool:
+    """Return whether a class is built in, or registered by its decorator under a name of its own."""
+    if strategy.__module__.startswith("clops_sweep."):
+        return strategy.__module__.startswith("clops_sweep.learning.strategies.")
+    return any(plugin.member is strategy for name, plugin in STRATEGIES.added.items() if name != _UNDER_TEST)
 
 
 def check_named_strategy(
@@ -78,7 +118,13 @@ def check_named_strategy(
     where = config.scenario
     checkpoints, result = _uninterrupted(config, frames)
     _check_result(config, result, stores)
-    _check_resuming(config, frames, checkpoints, result)
+    try:
+        _check_resuming(config, frames, checkpoints, result)
+    except NotResumed:
+        differs = result_difference(result, ContinualRun(config, frames).run())
+        if differs is not None:
+            raise NotRepeated(f"{where}: {differs} differs between a run and its repetition") from None
+        raise
     of_both = [config, config.replace(seed=config.seed + 1)]
     strategy = config.strategy
     watched = STRATEGIES.temporarily(
@@ -90,7 +136,8 @@ def check_named_strategy(
     for other, beside in zip(of_both, found, strict=True):
         expected = result if other is config else ContinualRun(other, frames).run()
         differs = result_difference(expected, beside, ignore=("run_id", "strategy"))
-        require(differs is None, f"{where}: {differs} differs between a run alone and the same run beside another")
+        if differs is not None:
+            raise NotRepeated(f"{where}: {differs} differs between a run alone and the same run beside another")
 
 
 def _by_turns(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:
@@ -122,14 +169,16 @@ def _check_resuming(config: RunConfig, frames: FrameSet, checkpoints: Sequence[b
     for number, checkpoint in enumerate(checkpoints):
         state = loaded(checkpoint)
         found = None if before is None else difference(state, before.state(), "state")
-        require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {number - 1}")
+        if found is not None:
+            raise NotResumed(f"{config.scenario}: {found} differs after resuming behind epoch {number - 1}")
         before = ContinualRun(config, frames)
         before.restore(state)
         if not before.finished:
             before.advance()
     assert before is not None
     found = result_difference(result, before.result())
-    require(found is None, f"{config.scenario}: {found} differs after resuming behind epoch {len(checkpoints) - 1}")
+    if found is not None:
+        raise NotResumed(f"{config.scenario}: {found} differs after resuming behind epoch {len(checkpoints) - 1}")
 
 
 def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:

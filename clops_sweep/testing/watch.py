@@ -28,6 +28,14 @@ class ContractViolation(AssertionError):
     """A plug-in breaks its contract; the message says how."""
 
 
+class NotRepeated(ContractViolation):
+    """Numbers of a run differ when it is repeated, or trained beside another."""
+
+
+class NotResumed(ContractViolation):
+    """Numbers of a run differ when it is resumed from a checkpoint."""
+
+
 def require(condition: object, message: str) -> None:
     """Raise ContractViolation unless the condition holds."""
     if not condition:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from logging import Logger
+from random import Random
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,9 @@ _OF_RUNS = (Memory, Reservoir, Frozen)
 
 _OF_TENSORS = (InstanceRecord, TaskInstanceParameters, Adam, Penalty)
 """Classes that hold tensors, numbers and each other."""
+
+
+_GENERATORS = (np.random.Generator, np.random.RandomState, Random, torch.Generator)
 
 
 class StoredArray:
@@ -131,6 +135,11 @@ class Attributes:
                 self._see(*part)
         elif type(value) is not StoredArray:
             own = " (a subclass of Memory)" if isinstance(value, Memory) else ""
+            if isinstance(value, _GENERATORS):
+                raise self._steps.error(
+                    f"{where} is a random generator, which a checkpoint cannot hold; draw from self.rng, whose numbers "
+                    "are the same in a run that is resumed"
+                )
             raise self._steps.error(
                 f"{where} is {type(value).__name__}{own}, which a checkpoint cannot hold; expected dense tensors, "
                 "numbers, texts, Memory, Reservoir, frozen networks, or lists, tuples and dicts of them"

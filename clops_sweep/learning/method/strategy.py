@@ -28,6 +28,10 @@ from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Stor
 _PACKAGE = __name__.partition(".")[0]
 
 
+class OptionNotListed(UsageError):
+    """A method reads an option that it does not list."""
+
+
 class Strategy:
     """A continual-learning method. Its `loss` defines it; autograd and the optimiser do the rest.
 
@@ -141,9 +145,9 @@ class Strategy:
             return size
         if "memory_size" in self.config.options:
             raise self._steps.error("self.memory_size: memory_size is not given; expected RunConfig(memory_size=...)")
-        raise self._steps.error(
-            "self.memory_size: it lists no option for the size of a memory; add 'memory_fraction' and 'memory_size' to "
-            "options=[...]"
+        raise OptionNotListed(
+            f"strategy {self._steps.name!r}: self.memory_size: it lists no option for the size of a memory; add "
+            "'memory_fraction' and 'memory_size' to options=[...]"
         )
 
     @property
@@ -485,7 +489,7 @@ class Options:
         if name.startswith("__"):
             raise AttributeError(name)
         if name not in self._values:
-            raise UsageError(
+            raise OptionNotListed(
                 f"strategy {self._strategy!r}: self.options.{name}: it lists no such option; add it to options=..."
             )
         return self._values[name]
