@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -107,6 +109,20 @@ class StoreError(Exception):
 
 class Diverged(FloatingPointError):
     """Parameters or outputs of the network are not finite."""
+
+
+_NOT_OF_USERS = {"clops_sweep", "contextlib"}
+"""Packages whose frames lie between a call of the user and a warning."""
+
+
+def warn_user(text: str) -> None:
+    """Warn of a fact, at the line of the user's code that called this package."""
+    level = 1
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_OF_USERS:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, stacklevel=level)
 
 
 OF_USERS = (Exception, SystemExit)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import isclose
 from typing import Any
 
-from clops_sweep.errors import one_line
+from clops_sweep.errors import one_line, warn_user
 from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.verdict_files import FOLDER, damaged, stored_verdicts
@@ -119,6 +118,6 @@ def keep(looks: Sequence[Look], store: RunStore) -> bool:
     try:
         store.files.write(path, json.dumps({**content, "sha256": digest}, indent=1).encode())
     except OSError as error:
-        warnings.warn(f"{path}: these verdicts are not recorded ({error.strerror or one_line(error)})", stacklevel=2)
+        warn_user(f"{path}: these verdicts are not recorded ({error.strerror or one_line(error)})")
         return False
     return True

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, warn_user
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
@@ -59,12 +57,12 @@ def claims_of(state: State) -> pd.DataFrame:
     """Return a row for each contrast of each claim of a state. The columns are those of `clops_sweep.claims`."""
     request = state.resolved
     for sentence in state.on_other_data:
-        warnings.warn(sentence, stacklevel=2)
+        warn_user(sentence)
     verdicts = verdicts_of(state, record=True)
     table = pd.DataFrame(claims_as_data(verdicts))
     in_doubt = state_in_doubt(state)
     for sentence in in_doubt:
-        warnings.warn(sentence, stacklevel=2)
+        warn_user(sentence)
     others = [column for column in table.columns if column not in _FIRST]
     table = table[[*_FIRST, *others]]
     table.attrs["in_doubt"] = in_doubt

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from clops_sweep.errors import warn_user
 from clops_sweep.planning.changes import on_earlier_data
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
@@ -24,7 +24,7 @@ def report_of(
     """
     request = state.resolved
     for sentence in on_earlier_data(state):
-        warnings.warn(sentence, stacklevel=2)
+        warn_user(sentence)
     selection = request.selection
     titles = selection.titles or [space.name for space in selection.given]
     target = folder or default_folder(selection, request.store, titles).path

@@ -7,7 +7,6 @@ functions of `clops_sweep.analysis` that compute a record, or draw one.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, shown, warn_user
 from clops_sweep.experiment.columns import FIELDS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -53,8 +52,6 @@ from .best_means import best_means
 _MOST_OF_GRID = 6
 """Most configurations of a grid of numbers that figures by task draw; of more, typical ones."""
 
-_CALLER, _CALLER_OF_TASK_FIGURES = 4, 5
-"""Position in the stack of the code that calls a function of this module, seen from where it warns."""
 Space = SearchSpace | str | PathLike[str]
 """A search space, or the path of a search-space file."""
 
@@ -126,7 +123,7 @@ def plot_methods(
         raise UsageError(f"search space {experiment.name!r} has no finished run with a score yet")
     more = sum(row.more for row in best)
     if more:
-        warnings.warn(f"the figure shows the best {len(best)} of {len(best) + more} methods", stacklevel=_CALLER - 1)
+        warn_user(f"the figure shows the best {len(best)} of {len(best) + more} methods")
     return draw_best(best_means(best, max(len(given), 2)))
 
 
@@ -407,7 +404,7 @@ def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Op
         )
     experiment = by_name[name]
     for phrase, _ in left_aside_in_words(experiment.left_aside):
-        warnings.warn(f"not shown and not included in any mean: {phrase}", stacklevel=_CALLER)
+        warn_user(f"not shown and not included in any mean: {phrase}")
     tuned = frozenset(reported.name for method in state.tuned if (reported := method.reported) is not None)
     return _Opened(experiment, state.asked.store, state.resolved.data, tuned)
 
@@ -462,10 +459,9 @@ def _cells_to_draw(experiment: Experiment, where: str | None) -> list[int]:
     names = "; ".join(cell_name(experiment.cells[cell]) for cell in drawn)
     axis = (*experiment.number_axes, *experiment.axes)[0]
     example = f"{axis} == {experiment.cells[drawn[0]].labels[axis]!r}"
-    warnings.warn(
+    warn_user(
         f"the figure shows {len(drawn)} of {len(cells)} configurations, {which} "
-        f"({names}); where= chooses others, such as where={example!r}",
-        stacklevel=_CALLER_OF_TASK_FIGURES,
+        f"({names}); where= chooses others, such as where={example!r}"
     )
     return drawn
 

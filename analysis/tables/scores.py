@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
+from clops_sweep.errors import warn_user
 from clops_sweep.experiment.columns import COMPUTED_WITH, CONFIG
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.identity import REVISED_BY
@@ -124,20 +123,20 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
         for cell in ranked_cells(experiment):
             rows.append(_row(judged, cell, shown))
             if sentence := _undefined_in_words(judged, cell, shown):
-                warnings.warn(f"search space {experiment.name!r}: {sentence}", stacklevel=2)
+                warn_user(f"search space {experiment.name!r}: {sentence}")
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def warn_of_left_aside(state: State) -> None:
     """Warn of runs and searches of another edition of the data, which are not those that are shown."""
     for sentence in (*runs_of_earlier_editions(state), *state.on_other_data):
-        warnings.warn(sentence, stacklevel=3)
+        warn_user(sentence)
 
 
 def warn_of_replaced(experiment: Experiment) -> None:
     """Warn of the runs of an experiment that are left aside, as of another edition of the data."""
     if replaced := replaced_in_words(experiment.replaced):
-        warnings.warn(f"search space {experiment.name!r}: {replaced}", stacklevel=3)
+        warn_user(f"search space {experiment.name!r}: {replaced}")
 
 
 def _undefined_in_words(experiment: Experiment, cell: int, metric: str) -> str:

@@ -276,11 +276,13 @@ def test_runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones(
     left_aside = (
         "2 runs are of another edition of the data and left aside: they count as missing, and a launch computes"
     )
-    with pytest.warns(UserWarning, match=f"search space 'plain': {left_aside} them anew"):
+    with pytest.warns(UserWarning, match=f"search space 'plain': {left_aside} them anew") as warned:
         table = scores("own.py", "results")
+    assert {warning.filename for warning in warned} == {__file__}
     assert set(zip(table["n"], table["finished"], table["requested"], strict=True)) == {(1, 1, 2)}
-    with pytest.warns(UserWarning, match=left_aside):
+    with pytest.warns(UserWarning, match=left_aside) as warned:
         runs = read("results", "runs", space="own.py")
+    assert {warning.filename for warning in warned} == {__file__}
     assert set(runs["split_seed"]) == {0}
     assert not set(runs["run_id"]) & set(before["run_id"])
     listed = CliRunner().invoke(command, ["runs", "own.py"], catch_exceptions=False)

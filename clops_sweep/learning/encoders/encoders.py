@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +20,7 @@ from clops_sweep.data.frames import FrameSet, StartModel
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.scenarios.leaks import CHALLENGES, Seen
-from clops_sweep.errors import UsageError, listed, prefixed
+from clops_sweep.errors import UsageError, listed, prefixed, warn_user
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
 from clops_sweep.learning.encoders.adapting import Adapter, Signals, adapter
@@ -108,10 +107,9 @@ class Encoders:
             )
         if unknown := sorted(declared_encoder.seen.datasets - {*DATASETS, *CHALLENGES, *self._warned}):
             self._warned.update(unknown)
-            warnings.warn(
+            warn_user(
                 f"encoder {encoder!r}: trained_on: unknown here are {listed(unknown)}, so no run is refused for their "
-                "people; declare these data sets, or correct their names",
-                stacklevel=2,
+                "people; declare these data sets, or correct their names"
             )
         self.adapter(encoder, frames)
 

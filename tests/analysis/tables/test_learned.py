@@ -106,6 +106,7 @@ def test_python_and_the_dashboard_say_the_same_sentences(capsys: pytest.CaptureF
     with pytest.warns(UserWarning, match="epochs_per_task") as warned:
         table = claims(space, claims=[Claim("it", "a higher rate is better", Contrast(*sides))])
     assert [str(warning.message) for warning in warned] == said
+    assert {warning.filename for warning in warned} == {__file__}
     assert table.attrs["in_doubt"] == said
 
     store = outcome.store
