@@ -80,6 +80,12 @@ def number_axis(numbers: Iterable[float | None]) -> Chart:
     return axis
 
 
+def epoch_axis(epochs: Iterable[float]) -> Chart:
+    """Return the settings of an axis of epochs: of few, a tick at each, because there are none between two."""
+    known = list(epochs)
+    return {"dtick": 1} if known and max(known) - min(known) <= _MOST_TICKS else {}
+
+
 def score_axis(column: str, numbers: Iterable[float | None]) -> Chart:
     """Return the settings of an axis of a column, which is wide enough to show that almost equal scores are so."""
     low, high = metric_named(column).limits

@@ -13,7 +13,7 @@ from clops_sweep.search.records import StudyRecord
 from ..drawing.style import colour
 from ..figures.optimization_history import OptimizationHistory, optimization_history
 from ..metrics import metric_named, words
-from .chart_parts import ONLY, OTHER, Chart, layout_of, number_axis, trace_of, value_text
+from .chart_parts import ONLY, OTHER, Chart, epoch_axis, layout_of, number_axis, trace_of, value_text
 from .line_styles import LineStyle, line_styles
 
 
@@ -44,6 +44,7 @@ def curves(
         trace["customdata"] = [run] * len(by_epoch)
         traces.append(trace)
     layout = layout_of("epoch", f"{split} {words(measure)}")
+    layout["xaxis"] |= epoch_axis(of_task["epoch"])
     layout["showlegend"] = False
     return {"data": traces, "layout": layout}
 
@@ -57,6 +58,7 @@ def task_curves(rows: pd.DataFrame, measure: str, split: str) -> Chart:
         by_epoch = rows[rows["task"] == task].set_index("epoch")[measure]
         traces.append(_line(str(task), by_epoch, style))
     layout = layout_of("epoch", f"{split} {words(measure)}")
+    layout["xaxis"] |= epoch_axis(rows["epoch"])
     spans = rows.groupby("training_task", sort=False)["epoch"].agg(["min", "max"])
     bands = []
     for task, span in spans.iterrows():

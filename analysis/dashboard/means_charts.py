@@ -28,6 +28,7 @@ from .chart_parts import (
     Chart,
     as_numbers,
     column_title,
+    epoch_axis,
     layout_of,
     number_axis,
     score_axis,
@@ -269,6 +270,7 @@ def mean_curves(
                 line |= {"visible": False, "meta": "hidden band"}
         traces += lines
     layout = layout_of("epoch", f"{split} {words(measure)}")
+    layout["xaxis"] |= epoch_axis(by_run.index)
     layout["showlegend"] = False
     return {"data": traces, "layout": layout}
 

@@ -34,6 +34,7 @@ from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
 from ..runs_of_folds import runs_to_pool
+from ..selection import cell_name
 from ..stages import has_update
 from .chart_parts import Chart
 from .curve_charts import task_curves
@@ -108,7 +109,7 @@ def run_page(
         else "",
         "guards": guards_needed(files),
         "run": run,
-        "run_name": name,
+        "title": _title(section, run, name),
         "status": row.get("status") or ("running" if under_way else "missing"),
         "under_way": on_its_way(snapshot, under_way) if under_way else None,
         "settings": _settings(section, run, settings),
@@ -172,6 +173,17 @@ def _configuration(section: PlannedSection | None, run: str, running: frozenset[
     address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
     runs = zip(rows["run_id"].tolist(), names, statuses(rows, running).tolist(), strict=True)
     return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
+
+
+def _title(section: PlannedSection | None, run: str, name: str) -> str:
+    """Return the title of the page of a run: its configuration, patient split and seed, each once."""
+    if section is None:
+        return name
+    experiment = section.experiment
+    cell = experiment.cells[cell_of(experiment, run)]
+    configuration = method_name(experiment, cell)
+    replicate = name.removeprefix(cell_name(cell)).removeprefix(", ")
+    return name if configuration in name else f"{configuration}, {replicate}"
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,8 @@ def all_claims_in_words(state: State) -> list[str]:
         return []
     try:
         decided = verdicts_of(state)
-        return claims_in_words(decided, seal_in_words(state), len(decided))
+        files = len(state.asked.selection.claims_by_file)
+        return claims_in_words(decided, seal_in_words(state), len(decided), files)
     except UsageError as error:  # the report refuses them, too
         return [f"Claims: {error}."]
 

@@ -59,7 +59,9 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
 
 
-def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOST_IN_HEADLINE) -> list[str]:
+def claims_in_words(
+    verdicts: Sequence[Verdict], seal: str = "", most: int = MOST_IN_HEADLINE, files: int = 1
+) -> list[str]:
     """Return the outcomes of claims as sentences, with the difference, or with the reason if nothing is compared.
 
     Several claims are counted before. Of many claims, these are the first ones with a difference.
@@ -68,11 +70,13 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
         verdicts: the verdicts.
         seal: whether the claims are sealed, in words, which the first sentence repeats if they are.
         most: most claims that have a sentence.
+        files: number of files that have the claims.
     """
     by_evidence = sorted(verdicts, key=lambda verdict: not verdict.weakest.n)
     several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
     sealed = f" ({seal})" if seal.startswith("sealed") else ""
-    sentences = [f"Claims of this file{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
+    of_files = "this file" if files < 2 else "these files"
+    sentences = [f"Claims of {of_files}{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
     opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
     for verdict in by_evidence[:most]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
@@ -308,7 +312,8 @@ def claims_section(
         rows = tuple(text.rows[position] for position in positions)
         links = tuple(runs[position].anchor for position in positions)
         notes = (_OF_WHICH_SET,) if name != text.name else text.notes
-        return LinkedTable(replace(text, name=name, title=title, rows=rows, notes=notes), links, written, folded)
+        of_part = replace(text, name=name, title=title, rows=rows, notes=notes)
+        return LinkedTable(of_part, links, written, folded, stacked=True)
 
     tables = [part(decided, text.name, text.title, folded=False)] if decided else []
     if undecided:

@@ -200,7 +200,7 @@ def write_report(
         of_paper = verdicts([*written, *results], store, frames)
         decided = [verdict for verdict in of_paper if verdict.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    declared = claims_in_words(decided, seal) if claims else []
+    declared = claims_in_words(decided, seal, files=len(claims)) if claims else []
     best, lead = _best(planned, page_of.best, files, declared, tuned)
     lead += training_in_doubt(page_of.best, store)
     if tuned and lead:
@@ -308,7 +308,7 @@ def _tuning_section(
     for space in dict.fromkeys(row.space for row in rows):
         of_space = [row for row in rows if row.space == space]
         text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
-        tables.append(no_links(text, files.add_table(text)))
+        tables.append(replace(no_links(text, files.add_table(text)), stacked=True))
     chosen = sum(row.chosen is not None for row in rows)
     files.folder = _FOLDER_OF_TUNING
     pictures = [files.add_picture(item) for of_space in joint.values() for item in of_space.sketches]

@@ -114,14 +114,17 @@ def proposed_in_words(row: Best, of: Sequence[Best]) -> str:
         row: the configuration.
         of: those of its experiment.
     """
-    if sum(other.data == row.data for other in of) < 2:
+    rivals = [other for other in of if other.data == row.data and other is not row]
+    if not rivals:
         return ""
     column = _validation_column(row)
     if column is None or _validation_score(row) is None:
         return f"{row.name} comes first in the search space; test scores do not choose the proposed run"
     score = f"{heading(column, [row.experiment])} ({number(row.means[column].mean)})"
     on_data = f" on {row.data}" if row.data else ""
-    return f"{row.name} has the best {score}{on_data}; test scores do not choose the proposed run"
+    is_tied = any(number(other.means[column].mean) == number(row.means[column].mean) for other in rivals)
+    has = "comes first of those with" if is_tied else "has"
+    return f"{row.name} {has} the best {score}{on_data}; test scores do not choose the proposed run"
 
 
 def _validation_column(row: Best) -> str | None:

@@ -282,7 +282,8 @@ def _say_claims(outcome: Outcome, verdicts: Sequence[Verdict]) -> None:
     from clops_sweep.analysis.report.claims_section import MOST_IN_HEADLINE, claims_in_words
     from clops_sweep.planning.claim_seal import seal_in_words
 
-    for line in claims_in_words(verdicts, seal_in_words(outcome.state)):
+    files = len(outcome.state.asked.selection.claims_by_file)
+    for line in claims_in_words(verdicts, seal_in_words(outcome.state), files=files):
         click.echo(printable(line))
     if len(verdicts) > MOST_IN_HEADLINE:
         click.echo(f"list all claims with: {launch_command(outcome.state.asked, command='claims')}")

@@ -16,7 +16,7 @@ from scipy import stats
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect, label_text
 from clops_sweep.analysis.dashboard.app import Dashboard
-from clops_sweep.analysis.dashboard.chart_parts import number_axis, score_axis
+from clops_sweep.analysis.dashboard.chart_parts import epoch_axis, number_axis, score_axis
 from clops_sweep.analysis.dashboard.charts import parallel, scatter
 from clops_sweep.analysis.dashboard.choice import Choice
 from clops_sweep.analysis.dashboard.curve_charts import curves, history
@@ -286,6 +286,12 @@ def test_missing_numbers_are_no_points(experiment: Experiment, table: RunsTable)
     emptied = RunsTable(frame, table.labels, table.measured)
     points = points_of(experiment, emptied, y="auc")
     assert {y for _, y in points.values()} == {None}
+
+
+def test_no_tick_is_between_two_epochs() -> None:
+    assert epoch_axis([1, 2, 3]) == {"dtick": 1}
+    assert epoch_axis(range(1, 200)) == {}, "a tick at each would be too many"
+    assert epoch_axis([]) == {}
 
 
 def test_ticks_do_not_cover_each_other() -> None:

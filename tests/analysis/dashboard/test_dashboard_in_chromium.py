@@ -140,11 +140,14 @@ def test_a_click_on_a_configuration_lists_its_runs(screen: Any, address: str) ->
 
 
 def test_pages_fit_the_screen_and_say_when_the_store_was_read(screen: Any, address: str) -> None:
-    for page in ("", "methods", f"runs?{EXPERIMENT}", "run"):
+    for page in ("", "methods", f"runs?{EXPERIMENT}", "run", f"report?{EXPERIMENT}"):
         screen.open(f"{address}{page}")
         until(lambda: "this page updates by itself" in screen.run("document.getElementById('read').textContent"))
-        whole = "[...document.querySelectorAll('.whole')].filter(it => it.checkVisibility() && it.textContent)"
+        intervals = "[...document.querySelectorAll(':is(span, small).whole')]"
+        whole = f"{intervals}.filter(it => it.checkVisibility() && it.textContent)"
         assert screen.run(f"{whole}.every(it => it.getClientRects().length === 1)"), "an interval is on one line"
+        if page.startswith("report"):
+            until(lambda: screen.run("!!document.querySelector('figure.whole figcaption')"))
         if page == "methods":
             screen.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
             assert screen.run("document.querySelectorAll('.scroll.more').length") == 0, "no column is hidden"

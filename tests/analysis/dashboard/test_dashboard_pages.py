@@ -427,6 +427,27 @@ def test_a_run_lists_the_settings_in_which_runs_differ_and_no_others(generated: 
     assert [words_of(it) for it in siblings.find("a")] == ["fold 1/3, seed 0", "fold 2/3, seed 0", "fold 3/3, seed 0"]
 
 
+def test_the_title_of_a_run_says_each_setting_once(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(strategy="er"), {"learning_rate": [0.001, 0.01]}, range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in space.requests()])
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    config = next(iter(space.requests())).config
+    page = read_page(Dashboard(FollowedStore(store, source, 0)), "run", {"id": config.run_id("generated0001")})
+    assert words_of(page.find("h2")[0]) == "er, learning_rate = 0.001, seed 0"
+
+
+def test_a_command_of_a_notice_breaks_between_its_words(store: RunStore) -> None:
+    source = StoreSource(store, lambda key: None)
+    notices = ["More: clops-sweep dashboard own.py --results <it>", "Nothing else"]
+    page = read_page(Dashboard(FollowedStore(store, source, 0), notices))
+    first, second = page.find("p", class_="notice")[:2]
+    (command,) = first.find("code")
+    assert words_of(first) == "More: clops-sweep dashboard own.py --results <it>"
+    assert [words_of(it) for it in command.find("span")] == words_of(command).split()
+    assert (words_of(second), second.find("code")) == ("Nothing else", [])
+
+
 def test_a_run_of_two_experiments_names_both(generated: ModuleType, tmp_path: Path) -> None:
     first = SearchSpace("first", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
     second = SearchSpace("second", RunConfig(), {"strategy": ["er", "ewc"]}, range(1))
