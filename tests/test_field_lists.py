@@ -35,6 +35,10 @@ EXCEPTIONS = {
     ("analysis/report/claims_section.py", ("dataset", "scenario")): "columns of a table of claims",
     ("analysis/tables/best.py", ("dataset", "scenario")): "axes that the name of a method leaves out",
     ("clops_sweep/data/scenarios/class_incremental.py", ("domain", "scenario")): "settings that a message proposes",
+    (
+        "analysis/dashboard/run_page.py",
+        ("dataset", "network", "scenario", "strategy"),
+    ): "settings that the page of a run never folds",
     ("analysis/dashboard/experiments.py", ("dataset", "scenario")): "the title of experiments that are compared",
     ("analysis/claims/history.py", ("dataset", "scenario")): "what the runs of a claim may decide",
     (
