@@ -91,7 +91,7 @@ def plan_command(request: Request, cpus_per_trial: float, gpus_per_trial: float,
     """Count finished, pending and failed runs and estimate the cost. Nothing is started.
 
     Patient splits of prepared data that are not solved yet are solved and cached with the data. Of declared data that
-    are not prepared, the table is read and its columns are checked.
+    are not prepared, the table is read and its columns are checked; small arrays are checked as a launch does.
     """
     from clops_sweep.execution.jobs import Resources
 

@@ -32,6 +32,7 @@ from clops_sweep.planning.changes import KEPT_IF_EQUAL, changes, runs_of_earlier
 from clops_sweep.planning.declared_tables import NeededColumns, check_declared
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
+from clops_sweep.planning.small_arrays import with_small_arrays
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
 
@@ -126,10 +127,12 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     tables = task_tables(state.resolved.selection.configs, request.data)
     needed = [NeededColumns(table.dataset, table.domain, table.stratify) for table in tables if table.rows is None]
     check_declared(needed, request.data)
+    complete = with_small_arrays(tables, state.resolved)
+    open_questions = unchecked(tables, request.data, {table.dataset for table in complete if table.rows is not None})
     if as_json:
         extra = {
-            "tasks": tasks_as_data(tables),
-            "unchecked": unchecked(tables, request.data),
+            "tasks": tasks_as_data(complete),
+            "unchecked": open_questions,
             "memories": [vars(it) | {"differ": it.differ} for it in held],
             "doubts": doubts(state),
             "remarks": [*kinds_in_words(state.plan), *networks_in_words(state)],
@@ -141,9 +144,9 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
         cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
         click.echo(f"pretraining of encoders, before the others: {counts(of.state.plan)}; {cost}")
     say_plan(facts)
-    for sentence in unchecked(tables, request.data):
+    for sentence in open_questions:
         click.echo(sentence)
-    say_tasks(tables)
+    say_tasks(complete)
     for of_runs in held:
         click.echo(of_runs.words)
     for sentence in (*doubts(state), *kinds_in_words(state.plan), *networks_in_words(state)):

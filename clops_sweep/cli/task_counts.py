@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,8 +40,14 @@ def say_tasks(tables: Sequence[TaskTable]) -> None:
         click.echo(f"and {several(len(prepared) - _MOST_TABLES, 'table')} more of tasks; plan --json has all")
 
 
-def unchecked(tables: Iterable[TaskTable], data: PreparedData) -> list[str]:
-    """Return sentences on what of data sets is not checked before they are prepared, with the commands for it."""
+def unchecked(tables: Iterable[TaskTable], data: PreparedData, checked: Collection[str]) -> list[str]:
+    """Return sentences on what of data sets is not checked before they are prepared, with the commands for it.
+
+    Args:
+        tables: the tables of tasks.
+        data: the prepared data.
+        checked: data sets that were checked although they are not prepared.
+    """
     sentences = []
     unknown: dict[str, list[TaskTable]] = {}
     for table in tables:
@@ -60,6 +66,8 @@ def unchecked(tables: Iterable[TaskTable], data: PreparedData) -> list[str]:
                 f"frames of {name} were prepared before its code or files changed{which}: runs that are finished count "
                 f"as pending until they are prepared again{once if other is None else f'; they {prepared_for(other)}'}"
             )
+        if name in checked:
+            continue
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
         sentences.append(
             f"not checked before the frames of {name} are prepared: {', '.join(_to_check(of_name))}; a launch prepares "
