@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.overlaps import KEPT, LENGTH, sketches
 from clops_sweep.data.records import Frames, Source
 
 OF_REPEATED_RECORDS: Final = "records with the samples"
@@ -22,6 +23,8 @@ OF_LEAKS: Final = (
     "moments with the samples",
     "frames with the shape",
     "moments with the shape",
+    "frames with a piece",
+    "moments with a piece",
     "people with names",
     "domains of",
 )
@@ -32,6 +35,8 @@ _PARTS_OF_SHAPE: Final = 32
 """Means by which the shape of a channel is compared."""
 _FEWEST_TURNS: Final = 10
 """Rises that become falls, or falls that become rises, of a moment below which unequal signals may have one shape."""
+_FEWEST_OVERLAPS: Final = 2
+"""Fewest frames of people with a piece of one of another person that are noted."""
 _GRID: Final = 0.1
 """Grid of the means, in standard deviations of them: rounding moves few of them to the next point."""
 SHARE_OF_SHAPES: Final = 0.5
@@ -78,7 +83,7 @@ def shape_digests(stored: NDArray[Any], together: int) -> list[bytes]:
 
 
 class SeenFrames:
-    """Digests of the frames written so far, to find those of different people that are equal, or have equal shapes.
+    """Digests of the frames written so far, to find those of different people that are equal, overlap or look alike.
 
     Args:
         together: channels that are one moment, whose samples must all be equal; 1 if each frame is on its own.
@@ -88,9 +93,20 @@ class SeenFrames:
         self._together = together
         self._digests: list[bytes] = []
         self._shapes: list[bytes] = []
+        self._sketches: list[NDArray[np.bytes_]] = []
+        self._sketched: list[NDArray[np.int64]] = []
+        """The moments of the sketches."""
 
-    def add(self, stored: NDArray[Any]) -> None:
-        """Add frames [m, samples], all channels of a moment together."""
+    def add(self, stored: NDArray[Any], leads: NDArray[np.int16]) -> None:
+        """Add frames [m, samples], all channels of a moment together.
+
+        Args:
+            stored: the frames.
+            leads: the channel of each frame, [m]. Overlaps are looked for in the first one.
+        """
+        of_first = np.flatnonzero(leads == 0)
+        self._sketches.append(sketches(stored[of_first]))
+        self._sketched.append(len(self._digests) + of_first // self._together)
         for moment in stored.reshape(len(stored) // self._together, -1):
             self._digests.append(blake2b(np.ascontiguousarray(moment).data, digest_size=8).digest())
         self._shapes += shape_digests(stored, self._together)
@@ -114,6 +130,7 @@ class SeenFrames:
                 f"{moments} with the samples of one of another person: {count:,}, such as {first} and {second}: parts "
                 "of a recording may be there twice, and in two splits; leave them out, or give both one patient"
             )
+        notes += self._note_on_overlaps(people, equal, names)
         shapes = np.array(self._shapes, "S8")
         shapes[equal] = b""
         alike = _shared(shapes, people)
@@ -128,6 +145,29 @@ class SeenFrames:
                 "leave it out, or give both one patient"
             )
         return notes
+
+    def _note_on_overlaps(self, people: NDArray[np.int32], equal: NDArray[np.int64], names: Sequence[str]) -> list[str]:
+        """Return a sentence about moments with some samples in a row of one of another person; equal ones do not count.
+
+        Args:
+            people: the person of each moment.
+            equal: the moments that are equal to one of another person.
+            names: the people.
+        """
+        moments = np.repeat(np.concatenate(self._sketched), KEPT)
+        digests = np.concatenate(self._sketches).ravel()
+        digests[np.isin(moments, equal)] = b""
+        rows = _shared(digests, people[moments])
+        count = len(np.unique(moments[rows]))
+        if count < _FEWEST_OVERLAPS:
+            return []
+        what = "moments" if self._together > 1 else "frames"
+        first, second = _two_people(digests, people[moments], rows, names)
+        return [
+            f"{what} with a piece of one of another person, at least {LENGTH} samples in a row: {count:,} or more, "
+            f"such as {first} and {second}: they may be cut from one recording, and be in two splits; give both one "
+            "patient"
+        ]
 
 
 def _two_people(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -234,11 +235,26 @@ def test_a_recording_of_another_person_in_another_scale_or_rounding_is_noted(tmp
 
 
 @pytest.mark.parametrize(
-    "change", ["s + 0.5 * stream.normal(size=s.shape)", "np.roll(s, 7)", "np.cumsum(s * 0 + number + 1, 1)"]
+    "change", ["s + 0.5 * stream.normal(size=s.shape)", "np.roll(s, 7) * 1.5", "np.cumsum(s * 0 + number + 1, 1)"]
 )
 def test_other_recordings_are_not_noted(tmp_path: Path, change: str) -> None:
     prepared = _declared(tmp_path, f'{change}, number % 2, f"q{{number}}"', rate=100)
     assert not [note for note in prepared.manifest.notes if note.startswith("frames with")]
+
+
+@pytest.mark.parametrize("piece", ["np.roll(s, 7)", "s[:, 333:]", "(1000 * s).astype('i2')[:, 333:]"])
+def test_overlapping_pieces_of_a_recording_under_two_people_are_noted(tmp_path: Path, piece: str) -> None:
+    """Other windows have other samples, but runs of samples in common."""
+    prepared = _declared(tmp_path, f'{piece}, number % 2, f"q{{number}}"', rate=100)
+    if "1000" in piece:  # another scale
+        assert not [note for note in prepared.manifest.notes if note.startswith("frames with a piece")]
+        return
+    (note,) = [note for note in prepared.manifest.notes if note.startswith("frames with a piece")]
+    words, count = re.match(
+        r"(.*): (\d+) or more, such as p\d and q\d: they may be cut from one recording", note
+    ).groups()
+    assert words == "frames with a piece of one of another person, at least 64 samples in a row"
+    assert 16 <= int(count) <= 40
 
 
 def test_parts_of_a_recording_of_one_person_are_not_noted(tmp_path: Path) -> None:

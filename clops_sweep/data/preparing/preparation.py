@@ -215,7 +215,7 @@ def _write_frames(
         stored = np.asarray(frames.stored[rows], dtype)
         file.write(bytes_of(stored))
         if is_declared:
-            seen_frames.add(stored)
+            seen_frames.add(stored, frames.windows.leads[rows])
         made.shape = made.shape[0] + len(good), frames.stored.shape[1]
         gains.append(frames.gain[rows])
         offsets.append(frames.offset[rows])
