@@ -24,7 +24,7 @@ def quality_cells(column: str, table: Sequence[Quality]) -> tuple[list[str], lis
         column: the column of domains; empty if there are none.
         table: the quality of each domain.
     """
-    headings = [column or "domain", "people"]
+    headings = [column, "people"]
     columns = [[shorten(row.name) for row in table], [f"{row.people:,}" for row in table]]
     if any(row.shared for row in table):
         headings.append(f"in another {column}, too")
@@ -36,9 +36,10 @@ def quality_cells(column: str, table: Sequence[Quality]) -> tuple[list[str], lis
     if any(row.rates for row in table):
         headings.append("Hz")
         columns.append([_rates(row.rates) for row in table])
-    headings += ["missing", "flat"]
-    columns.append([_share(row.missing) for row in table])
-    columns.append([_share(row.flat) for row in table])
+    if any(row.missing is not None for row in table):
+        headings += ["missing", "flat"]
+        columns.append([_share(row.missing) for row in table])
+        columns.append([_share(row.flat) for row in table])
     for unit in _keys([row.amplitude for row in table]):
         headings.append(f"{unit or 'samples'}: median, 1 % to 99 %")
         columns.append([_amplitude(row.amplitude.get(unit)) for row in table])

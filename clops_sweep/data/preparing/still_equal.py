@@ -17,8 +17,11 @@ from typing import Final
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.combining import Member
 from clops_sweep.data.declared.file_folder import SignalFile
+from clops_sweep.data.declared.formats.ecg_files import from_ecg
 from clops_sweep.data.declared.formats.hdf5_rows import Hdf5Rows
 from clops_sweep.data.declared.formats.read_files import ReadFile
+from clops_sweep.data.declared.formats.readers import from_edf
+from clops_sweep.data.declared.formats.variable_files import from_mat, from_npz
 from clops_sweep.data.declared.wfdb_folder import WfdbRecord
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import file_sha256
@@ -43,6 +46,9 @@ from clops_sweep.errors import UsageError
 
 READ_AGAIN: Final = 200e6
 """Bytes of source files from which recordings are not read again to compare them; a launch does."""
+
+_READ_ONE_FILE: Final = (from_edf, from_ecg, from_mat, from_npz)
+"""Readers that open no file but the one that they are given."""
 
 _NAME_THEIR_FILES: Final = (SignalFile, WfdbRecord, Hdf5Rows)
 """Recordings that read the files that they name, and files of the same name with another ending."""
@@ -170,7 +176,8 @@ def _names_its_files(source: Source, only_added: bool) -> bool:
     if isinstance(source, Member):
         return _names_its_files(source.inner, only_added)
     if isinstance(source, ReadFile):
-        return only_added and source.read_by.is_of_this_package
+        reader = source.read_by
+        return reader.function in _READ_ONE_FILE or (only_added and reader.is_of_this_package)
     return isinstance(source, _NAME_THEIR_FILES)
 
 

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from edfio import Edf, EdfSignal
 
 from clops_sweep.data.prepared.prepared_folder import prepared_set, state
 from clops_sweep.data.preparing import still_equal
@@ -20,6 +21,8 @@ from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, write_wfdb
 
 _OF_TABLE: Final = """
+from clops_sweep import from_edf
+
 OF_TABLE = dict(name="name", label="label", patient="person", classes=["SR", "AF"], groups=["sex"])
 
 def ward_a(data_root):
@@ -40,6 +43,12 @@ DECLARATIONS: Final = {
         'files=["wfdb", "labels.csv"]',
         """
     return Recordings.from_wfdb(data_root / "wfdb", table=ward_a(data_root), **OF_TABLE)
+""",
+    ),
+    "edf": (
+        'files=["edf", "labels.csv"]',
+        """
+    return Recordings.from_folder(data_root / "edf", "*.edf", table=ward_a(data_root), read=from_edf, **OF_TABLE)
 """,
     ),
     "hdf5": (
@@ -71,7 +80,7 @@ DECLARATIONS: Final = {
 """,
     ),
 }
-_LISTED: Final = {"files_with_a_table", "wfdb"}
+_LISTED: Final = {"files_with_a_table", "wfdb", "edf"}
 """Declarations whose recordings need not be read again."""
 
 
@@ -93,7 +102,8 @@ def _with_ward(root: Path, ward: str) -> None:
     stream = np.random.default_rng(ord(ward))
     rows = []
     signals = stream.normal(size=(16, 40)).round(3)
-    (root / "recordings").mkdir(parents=True, exist_ok=True)
+    for folder in ("recordings", "edf"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     with h5py.File(root / "wards.h5", "a") as file:
         for number, signal in enumerate(signals):
             name = f"{ward}{number:02d}"
@@ -101,10 +111,17 @@ def _with_ward(root: Path, ward: str) -> None:
             np.savetxt(root / "recordings" / f"{name}.csv", signal, header="II", comments="", fmt="%.3f")
             write_wfdb(root / "wfdb", name, signal[None], 50, ["II"])
             file.create_group(name)["ecg"] = signal[None]
+            _write_edf(root / "edf" / f"{name}.edf", signal)
     table = pd.DataFrame(rows, columns=["name", "label", "person", "ward", "sex"])
     samples = pd.DataFrame(signals, columns=[f"s_{number}" for number in range(40)])
     _added(root / "labels.csv", table)
     _added(root / "all.csv", pd.concat([table, samples], axis=1))
+
+
+def _write_edf(file: Path, signal: np.ndarray) -> None:
+    """Write 40 samples at 50 Hz."""
+    channel = EdfSignal(signal, 50, label="II", physical_dimension="mV", physical_range=(-9, 9))
+    Edf([channel], data_record_duration=0.8).write(file)
 
 
 def _added(file: Path, table: pd.DataFrame) -> None:
@@ -144,7 +161,7 @@ def test_a_ward_that_is_added_beside_leaves_another_as_it_is(
     said = capsys.readouterr().err
     assert said.startswith(("ward: edited: ", "ward: added: "))
     assert said.endswith("; the recordings that it reads are the same\n")
-    assert ("C00" in said) == ("recordings" in DECLARATIONS[kind][0] or kind == "wfdb")
+    assert ("C00" in said) == ("recordings" in DECLARATIONS[kind][0] or kind in ("wfdb", "edf"))
     assert _hash(root) == before
     assert len(open_frames("ward", prepared_root=root / "prepared")) == 16
     assert state("ward", prepared_root=root / "prepared", data_root=None) == "prepared"
@@ -174,6 +191,7 @@ def _change_samples(root: Path) -> None:
     write_wfdb(root / "wfdb", "A00", signal[None], 50, ["II"])
     with h5py.File(root / "wards.h5", "a") as file:
         file["A00/ecg"][...] = signal[None]
+    _write_edf(root / "edf" / "A00.edf", signal)
     table = pd.read_csv(root / "all.csv")
     table.loc[table["name"] == "A00", [f"s_{number}" for number in range(40)]] = signal
     table.to_csv(root / "all.csv", index=False)
