@@ -390,7 +390,11 @@ def test_a_seal_follows_a_file_that_is_moved_also_once_it_is_edited(unsealed: Pa
     assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
     assert standing("space.py", prepared_root).endswith(" UTC, before the first run")
     first, *_ = told(prepared_root=prepared_root).output.splitlines()
-    assert first.endswith("results: space.py; 'clops-sweep claims space.py' decides those of it")
+    named = re.search(r"results: space\.py; 'clops-sweep claims (.*)' decides those of it$", first)
+    assert named is not None
+    decided = told(*shlex.split(named[1]), prepared_root=prepared_root)
+    assert decided.exit_code == 0
+    assert "sealed on" in decided.output
     (unsealed / "folder").mkdir()
     moved = (unsealed / "space.py").rename(unsealed / "folder" / "renamed.py")
     assert standing("folder/renamed.py", prepared_root).endswith(" UTC, before the first run, as space.py")
