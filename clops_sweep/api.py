@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, nearest, prefixed, shown, speaking_python
+from clops_sweep.errors import UsageError, listed, nearest, prefixed, shown, speaking_python, warn_user
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources, workers_asked
 from clops_sweep.execution.launch import launch
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.trained_model import TrainedModel
     from clops_sweep.planning.state import State
-
-
-def _warn(text: str) -> None:
-    """Warn each time, also if an earlier sweep of this process gave the same warning."""
-    warnings.warn_explicit(text, UserWarning, "clops_sweep.sweep", 1, registry={})
 
 
 @named_arguments
@@ -153,7 +147,7 @@ def sweep(
     store = RunStore.named(str(results), keep=kept)
     request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
-    outcome = launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
+    outcome = launch(request, resources, display, retry_failed=retry_failed, warn=warn_user)
     outcome = replace(outcome, scorer=_scores_of, doubter=_in_doubt)
     is_time_up = stop_at is not None and time.monotonic() >= stop_at
     is_by_user = outcome.interrupted and not is_time_up
@@ -338,7 +332,7 @@ def seal_claims(
     written = seal(request, check_fit)
     for tuned in request.selection.tuned:
         if tuned.splits_fixed:
-            _warn(tuned.splits_fixed)
+            warn_user(tuned.splits_fixed)
     return written.path
 
 
@@ -399,7 +393,7 @@ def _runs_of(space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], s
 
     run_ids, left_aside = run_ids_of(_state_of(space, store))
     if left_aside:
-        _warn(left_aside)
+        warn_user(left_aside)
     return run_ids
 
 
@@ -453,7 +447,7 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     model = model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
     changed = change_of_network(store, whole_id)
     if changed is not None:
-        _warn(changed)
+        warn_user(changed)
     return model
 
 

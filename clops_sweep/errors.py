@@ -116,13 +116,15 @@ _NOT_OF_USERS = {"clops_sweep", "contextlib"}
 
 
 def warn_user(text: str) -> None:
-    """Warn of a fact, at the line of the user's code that called this package."""
-    level = 1
+    """Warn of a fact, at the line of the user's code that called this package; each time, also in the same line."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_OF_USERS:
+    file, line = "clops_sweep", 1
+    while frame is not None:
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _NOT_OF_USERS:
+            break
         frame = frame.f_back
-        level += 1
-    warnings.warn(text, stacklevel=level)
+    warnings.warn_explicit(text, UserWarning, file, line, registry={})
 
 
 OF_USERS = (Exception, SystemExit)

@@ -491,6 +491,9 @@ PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
     "clops_sweep/cli/launch.py:_say_best": LIST,
+    "clops_sweep/cli/claims.py:_say_sealed_files": (
+        "tests/cli/test_claims.py:a_seal_follows_a_file_that_is_moved_also_once_it_is_edited"
+    ),
     "clops_sweep/cli/launch.py:_say_claims": "tests/cli/test_claims.py:a_launch_names_the_list_of_all_claims",
     "clops_sweep/cli/runs.py:_say": LIST,
     "clops_sweep/cli/runs.py:runs": (
