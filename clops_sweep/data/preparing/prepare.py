@@ -298,8 +298,9 @@ def data_hash(
 ) -> str | None:
     """Return the `data_hash` of the FrameSet of `open_frames` in milliseconds, without writing anything.
 
-    None if the set is not prepared or outdated, or its split needs a solver and is not cached; `prepare` with
-    `split_seeds` provides all of these.
+    If source files changed, their recordings are compared once, which may take longer (see `still_equal`). None if the
+    set is not prepared or outdated, or its split needs a solver and is not cached; `prepare` with `split_seeds` provides
+    all of these.
 
     Raises:
         UsageError: the patients or recordings cannot be split as requested.

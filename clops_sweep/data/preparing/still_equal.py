@@ -47,6 +47,9 @@ from clops_sweep.errors import UsageError
 READ_AGAIN: Final = 200e6
 """Bytes of source files from which recordings are not read again to compare them; a launch does."""
 
+_SAID_FROM: Final = 5e6
+"""Bytes of source files from which a line says that they are read again."""
+
 _READ_ONE_FILE: Final = (from_edf, from_ecg, from_mat, from_npz)
 """Readers that open no file but the one that they are given."""
 
@@ -123,8 +126,12 @@ def _present_manifest(
             if not _may_be_read(data, records, changed):
                 return replace(manifest, sources=_sources_now(manifest, there, changed))
     del records
-    if sum(_size(file) for file in there.values()) > READ_AGAIN:
+    size = sum(_size(file) for file in there.values())
+    if size > READ_AGAIN:
         return None
+    if size > _SAID_FROM:
+        what = changes_in_words(changed)
+        print(f"{manifest.name}: {what}; reading its recordings to see whether they are the same ...", file=sys.stderr)
     return _read_again(folder, manifest, root, there)
 
 
