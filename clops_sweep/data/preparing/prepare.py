@@ -299,7 +299,7 @@ def data_hash(
     """Return the `data_hash` of the FrameSet of `open_frames` in milliseconds, without writing anything.
 
     If source files changed, their recordings are compared once, which may take longer (see `still_equal`). None if the
-    set is not prepared or outdated, or its split needs a solver and is not cached; `prepare` with `split_seeds` provides
+    set is not prepared or outdated, or its split needs a solver and is not cached; `prepare` with `split_seeds` makes
     all of these.
 
     Raises:
