@@ -71,7 +71,7 @@ def test_the_example_of_each_class_runs(public: type) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore:Not learned:UserWarning", "ignore:In the last epoch of a task:UserWarning")
+@pytest.mark.filterwarnings("ignore:Not learned:UserWarning", "ignore:In the last half of the epochs:UserWarning")
 @pytest.mark.usefixtures("encoder")
 def test_every_example_of_the_api_runs(tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from clops_sweep.experiment.metrics import METRICS, short_name, without_split
@@ -24,8 +25,11 @@ _LITTLE = 0.5
 _LEAST = 0.1
 """What the best configuration must learn of a task, above chance."""
 
-_RISE = 0.05
-"""A rise in the last epoch of a task that is named."""
+_RISE_OF_HALF, _RISE_OF_QUARTER = 0.05, 0.02
+"""Rises in the last half and the last quarter of the epochs of a task from which it is named."""
+
+_MOST = 0.9
+"""Score after the last epoch up to which a rise is named: above, there is little left to gain."""
 
 _MOST_RUNS = 2_000
 _MOST_NAMED = 3
@@ -40,7 +44,9 @@ class _Learned:
         configuration: its name.
         task: the task.
         score: the measure on the task directly after training on it, a mean over runs.
-        rise: how much the measure rose in the last epoch of the task; nan with a single epoch.
+        rise: how much the measure rose in the last half of the epochs of the task; nan with a single epoch.
+        late_rise: how much of this in the last quarter, rounded down to at least one epoch.
+        end: the measure after the last epoch, on validation people as the rises are.
     """
 
     cell: int
@@ -48,13 +54,17 @@ class _Learned:
     task: str
     score: float
     rise: float
+    late_rise: float
+    end: float
 
 
 def training_in_doubt(best: Sequence[Best], store: RunStore) -> list[str]:
-    """Return sentences on configurations that have not learned a task, and on tasks in whose last epoch scores rise.
+    """Return sentences on configurations that have not learned a task, and on tasks at whose end scores still rise.
 
     A task is not learned if, directly after training on it, a configuration has less than half of what the best one
-    has, above chance. Rises of 0.05 and more, in the mean over runs, are named.
+    has, above chance. Named are rises, in the mean over runs, of 0.05 and more in the last half of the epochs of a
+    task, if 0.02 and more of it are in the last quarter and the last score is 0.9 or less. Half and quarter are
+    rounded down to at least one epoch, and a rise is that of a fitted line (see `_rises`).
 
     Args:
         best: the configurations that are compared.
@@ -114,22 +124,42 @@ def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Lear
     matrix = store.read("r_matrix", run_ids, ["split", "trained_on", "evaluated_on", "task", measure])
     is_learned = (matrix["trained_on"] == matrix["evaluated_on"]) & (matrix["split"] == split)
     scores = matrix[is_learned].groupby("task", sort=False)[measure].mean()
-    rises = pd.Series(dtype=float)
+    rises = late_rises = ends = pd.Series(dtype=float)
     if not row.experiment.cells[row.cell].config.early_stopping:  # with it, curves end with the best epoch
-        rises = _rises(store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure]), measure)
+        curves = store.read("curves", run_ids, ["run_id", "epoch", "training_task", "task", measure])
+        own = curves[curves["training_task"] == curves["task"]].sort_values("epoch")
+        rises = _rises(own, measure, parts=2)
+        late_rises = _rises(own, measure, parts=4)
+        ends = own.groupby(["run_id", "task"])[measure].last().groupby("task").mean()
     learned = []
     for task, score in scores.items():
-        learned.append(_Learned(row.cell, row.name, str(task), float(score), float(rises.get(task, math.nan))))
+        of_curve = [float(values.get(task, math.nan)) for values in (rises, late_rises, ends)]
+        learned.append(_Learned(row.cell, row.name, str(task), float(score), *of_curve))
     return learned
 
 
-def _rises(curves: pd.DataFrame, measure: str) -> pd.Series[float]:
-    """Return how much a measure rose in the last epoch of each task, a mean over runs."""
-    own = curves[curves["training_task"] == curves["task"]].sort_values("epoch")
-    of_tasks = own.groupby(["run_id", "task"])[measure]
-    steps = of_tasks.diff().groupby([own["run_id"], own["task"]]).last()
-    means: pd.Series[float] = steps.groupby("task").mean()
+def _rises(own: pd.DataFrame, measure: str, parts: int) -> pd.Series[float]:
+    """Return how much a measure rose in the last part of the epochs of each task, a mean over runs.
+
+    A rise is that of the straight line with the least squared distance from the scores, which vary from epoch to epoch.
+
+    Args:
+        own: a row for each epoch of a run's training on a task, with the measure on this task, in order.
+        measure: the measure.
+        parts: number of equal parts of the epochs; a part has at least one epoch, after the one where it begins.
+    """
+    rises = own.groupby(["run_id", "task"])[measure].agg(_rise, parts=parts)
+    means: pd.Series[float] = rises.groupby("task").mean()
     return means
+
+
+def _rise(scores: pd.Series[float], parts: int) -> float:
+    """Return the rise of the fitted line over the last part of some scores; nan for a single one."""
+    epochs = max(1, len(scores) // parts)
+    if len(scores) <= epochs:
+        return math.nan
+    slope, _ = np.polyfit(np.arange(epochs + 1), scores.to_numpy()[-1 - epochs :], 1)
+    return float(slope * epochs)
 
 
 def _not_learned(of: Sequence[_Learned], learned: Sequence[_Learned], measure: str, named: str) -> list[str]:
@@ -164,13 +194,17 @@ def _not_learned(of: Sequence[_Learned], learned: Sequence[_Learned], measure: s
 
 
 def _rising(learned: Sequence[_Learned], name: str) -> list[str]:
-    """Return a sentence on the tasks in whose last epoch scores still rise; none without any."""
-    rising = sorted((entry for entry in learned if entry.rise >= _RISE), key=lambda entry: -entry.rise)
+    """Return a sentence on the tasks at whose end scores still rise; none without any."""
+    rising = []
+    for entry in learned:
+        if entry.rise >= _RISE_OF_HALF and entry.late_rise >= _RISE_OF_QUARTER and entry.end <= _MOST:
+            rising.append(entry)
+    rising.sort(key=lambda entry: -entry.rise)
     if not rising:
         return []
     parts = [f"{entry.configuration} on {entry.task} by {number(entry.rise)}" for entry in rising[:_MOST_NAMED]]
     more = f" and {len(rising) - _MOST_NAMED} more" if len(rising) > _MOST_NAMED else ""
     return [
-        f"In the last epoch of a task, validation {name} still rises: {', '.join(parts)}{more}. With more "
-        "epochs_per_task, scores and differences may be others."
+        f"In the last half of the epochs of a task, validation {name} still rises: {', '.join(parts)}{more}. With "
+        "more epochs_per_task, scores and differences may be others."
     ]
