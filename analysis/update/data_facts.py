@@ -55,7 +55,8 @@ def described_data(
             "; ".join(_flat_channels(frames, instances, noun)) or f"none in the test {noun}s"
         )
         if frames.leaks:
-            facts_by_name["may be there twice"] = "; ".join(frames.leaks)
+            names = f"who they are: data counts {frames.name}"
+            facts_by_name["may be there twice"] = "; ".join([*frames.leaks, names])
         if frames.shortcuts:
             facts_by_name["shortcuts"] = "; ".join(frames.shortcuts)
     hashes = [str(of_row["data_hash"]) for of_row in rows]

@@ -96,7 +96,7 @@ class FrameSet:
     encoder. `start_model` is the stored model that runs on these frames start from; None if they draw their weights.
 
     `left_out` is what the preparation dropped, without names. `shortcuts` and `leaks` are sentences for reports: facts
-    that tell a class without a network, and who may be there under two names.
+    that tell a class without a network, and how many people or recordings may be there under two names, without these.
     """
 
     name: str

@@ -22,6 +22,7 @@ from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.left_out import LeftOut, Reason, without_names
+from clops_sweep.data.nameless_notes import leaks_without_names
 from clops_sweep.data.prepared.commands import data_command, default_prepared_root
 from clops_sweep.data.prepared.freshness import other_project, prepared_for
 from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash, left_out
@@ -35,7 +36,6 @@ from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand,
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.preparing.still_equal import current_set, required_current_set
 from clops_sweep.data.records import OnError
-from clops_sweep.data.same_samples import leaks_of
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.shortcuts import shortcuts_of
@@ -212,7 +212,7 @@ def open_frames(
         left_out=without_names(dropped),
         shortcuts=tuple(shortcuts_of(manifest.notes)),
         prepared_hash=manifest.data_hash,
-        leaks=tuple(leaks_of(manifest.notes)),
+        leaks=tuple(leaks_without_names(manifest.notes)),
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return single_leads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -81,9 +83,12 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
     record_result(store, {run_id: config}, result, lambda _: frames.data_hash, {"device": "cpu"})
     report = update_report(copied / "results", run_id, prepared_root=copied / "prepared")
     page = report.html()
-    assert "records with the samples of an earlier record: 4" in report.data["may be there twice"]
+    assert "records with the samples of an earlier record: 4;" in report.data["may be there twice"]
     roots = ["--results", str(copied / "results"), "--prepared-root", str(copied / "prepared")]
     said = CliRunner().invoke(command, ["update-report", run_id, *roots], standalone_mode=False).output
+    for shown in (said, json.dumps(report.as_data()), re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)):
+        names = set(re.findall(r"\b(?:P[0-9]{1,2}|recording [0-9]+|[0-9]+ repeats)\b", shown))
+        assert names == set(), "an update report has pseudonyms alone"
     prepared = (
         CliRunner()
         .invoke(command, ["data", "counts", "copied", "--split-seed", str(seed), *roots[2:]], standalone_mode=False)
