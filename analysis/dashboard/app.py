@@ -211,7 +211,7 @@ class Dashboard:
             "on_edge": on_edge(snapshot),
             "notices": (*self._notices, *self._said_of_runs(snapshot)),
             "claims": snapshot.once("claims", lambda _: self._claims()),
-            "in_doubt": self._in_doubt(snapshot, [row.name for row in requested or results]),
+            "in_doubt": self._doubts.of([row.name for row in requested or results], snapshot),
             "by_task": snapshot.once("by task", self._by_task),
             "update_reports": reports_in_words(snapshot, self._followed.store),
             "run_to_report": snapshot.once("run to report", lambda _: run_to_report(snapshot, self._followed.store)),
@@ -235,13 +235,6 @@ class Dashboard:
         for change in snapshot.once("changes", lambda _: self._changes()):
             sentences.append(f"{change[0].upper()}{change[1:]}.")
         return [*sentences, *replaced(snapshot)]
-
-    def _in_doubt(self, snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Return sentences on training that is in doubt, each with the name of the experiment."""
-        sentences = []
-        for name in names:
-            sentences += [(name, sentence) for sentence in self._doubts.of(name, snapshot)]
-        return sentences
 
     def _by_task(self, snapshot: Snapshot) -> dict[str, ScoresByTask]:
         """Return the test scores by task of each experiment that reports results and whose tasks are no classes."""
@@ -313,7 +306,7 @@ class Dashboard:
         table = runs_table(section.experiment, snapshot.running)
         methods = snapshot.once("methods by experiment", methods_by_experiment)
         of_experiment = methods.get(section.experiment.name, [])
-        in_doubt = self._doubts.of(section.experiment.name, snapshot)
+        in_doubt = self._doubts.of_experiment(section.experiment.name, snapshot)
         page = compare_page(section, table, self._followed.store, given)
         return page | {"tables_of_methods": of_experiment, "in_doubt": in_doubt}
 
@@ -338,7 +331,7 @@ class Dashboard:
         is_first = drawing.section is None and not drawing.problem
         return {
             "experiment": section.experiment.name,
-            "in_doubt": self._doubts.of(section.experiment.name, snapshot),
+            "in_doubt": self._doubts.of_experiment(section.experiment.name, snapshot),
             "section": drawing.shown(),
             "figures": drawing.figures,
             "progress": "" if drawing.problem else drawing.progress,

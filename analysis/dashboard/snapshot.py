@@ -113,9 +113,10 @@ class FollowedStore:
         self._placed = Placed({})
         self._asked = 0.0
         self.read_at = 0.0
-        self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
+        moment = store.at_one_moment()
+        self.snapshot = Snapshot(0, moment.read("runs", []).set_index("run_id", drop=False))
         try:
-            self.snapshot = self._read()
+            self.snapshot = self._read(moment)
         except (UsageError, OSError):
             raise
         except Exception as error:
@@ -127,7 +128,7 @@ class FollowedStore:
             return self.snapshot
         try:
             if time.monotonic() - self._asked >= self.seconds:
-                self.snapshot = self._read()
+                self.snapshot = self._read(self.store.at_one_moment())
         except Exception as error:  # a store is untrusted input
             self.snapshot = self._as_before(error)
         finally:
@@ -147,9 +148,9 @@ class FollowedStore:
                 log_fault("the store", error)
         return replace(before, version=before.version + (problem != before.problem), problem=problem)
 
-    def _read(self) -> Snapshot:
+    def _read(self, store: RunStore) -> Snapshot:
+        """Return the snapshot of the store at one moment."""
         self.store.files.check_is_there()
-        store = self.store.at_one_moment()
         owners = owners_of(store.parts.live())
         statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
         failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
@@ -35,18 +37,26 @@ class Doubts:
         self._store = store
         self._computed: dict[str, tuple[frozenset[str], list[str]]] = {}
 
-    def of(self, name: str, snapshot: Snapshot) -> list[str]:
-        """Return the sentences on an experiment; none without results."""
-        best = snapshot.once("best", best_by_experiment).get(name, [])
-        runs = frozenset(run for row in best for run in row.experiment.run_ids(row.cell))
-        before = self._computed.get(name)
-        if before is not None and before[0] == runs:
-            return before[1]
-        sentences = training_in_doubt(best, self._store)
-        self._computed[name] = runs, sentences
+    def of(self, names: Sequence[str], snapshot: Snapshot) -> list[tuple[str, str]]:
+        """Return the sentences on experiments, each after the name of its experiment; the store is listed once."""
+        store: RunStore | None = None
+        sentences: list[tuple[str, str]] = []
+        for name in names:
+            best = snapshot.once("best", best_by_experiment).get(name, [])
+            runs = frozenset(run for row in best for run in row.experiment.run_ids(row.cell))
+            before = self._computed.get(name)
+            if before is None or before[0] != runs:
+                store = store or self._store.at_one_moment()
+                before = runs, training_in_doubt(best, store)
+                self._computed[name] = before
+            sentences += [(name, sentence) for sentence in before[1]]
         return sentences
+
+    def of_experiment(self, name: str, snapshot: Snapshot) -> list[str]:
+        """Return the sentences on an experiment."""
+        return [sentence for _, sentence in self.of([name], snapshot)]
 
     def of_configuration(self, name: str, cell: int, snapshot: Snapshot) -> list[str]:
         """Return the sentences on one configuration of an experiment."""
         best = snapshot.once("best", best_by_experiment).get(name, [])
-        return training_in_doubt_of(cell, best, self._store)
+        return training_in_doubt_of(cell, best, self._store.at_one_moment())
