@@ -9,6 +9,11 @@ from clops_sweep.data.prepared.pseudonyms import Pseudonyms
 _MOST_NAMED = 6
 
 
+def by_id_alone(unit: str) -> str:
+    """Return the end of a sentence on who is in no training data, where one person may be there under two names."""
+    return f", by {unit} id; but one {unit} may be there under two (row 'may be there twice' of the page)"
+
+
 def copies_in_words(copied: Collection[str], tested: Iterable[str], unit: str, names: Pseudonyms) -> str:
     """Return sentences on the tested people with copies in training; empty without any.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from clops_sweep.errors import UsageError, several
 
+from .copies import by_id_alone
 from .paired import Paired
 
 
@@ -32,7 +33,7 @@ def check_tested_once(tested: Sequence[Paired], names: Sequence[str]) -> None:
                 )
 
 
-def tested_once(k: int, people: int, unit: str, recipes: int) -> str:
+def tested_once(k: int, people: int, unit: str, recipes: int, *, are_doubted: bool) -> str:
     """Return sentences on what pooled folds judge.
 
     Args:
@@ -40,15 +41,17 @@ def tested_once(k: int, people: int, unit: str, recipes: int) -> str:
         people: number of people that are tested.
         unit: what they are in words.
         recipes: 2 if the models of another recipe are replaced.
+        are_doubted: whether one person may be there under two names.
     """
+    doubt = by_id_alone(unit) if are_doubted else ""
     if recipes == 2:
         return (
             f"Each of the {several(people, unit)} is judged once before and once after: by one of {k} models of the "
-            f"recipe that is replaced, and by one of {k} models of the new one, each trained without them. So the "
-            "verdict is about two recipes, and no single model was tested on everyone."
+            f"recipe that is replaced, and by one of {k} models of the new one, each trained without them{doubt}. So "
+            "the verdict is about two recipes, and no single model was tested on everyone."
         )
     return (
-        f"Each of the {several(people, unit)} is judged by one of {k} models, which was trained without them. The {k} "
-        f"models have one recipe: equal settings, trained on different {unit}s. So the verdict is about the recipe, "
-        "and no single model was tested on everyone."
+        f"Each of the {several(people, unit)} is judged by one of {k} models, which was trained without them{doubt}. "
+        f"The {k} models have one recipe: equal settings, trained on different {unit}s. So the verdict is about the "
+        "recipe, and no single model was tested on everyone."
     )

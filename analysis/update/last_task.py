@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.nameless_notes import doubt_people
 from clops_sweep.data.scenarios.leaks import copies_in_training
 from clops_sweep.data.scenarios.tasks import Scenario
 from clops_sweep.errors import UsageError, listed
@@ -19,6 +20,7 @@ from clops_sweep.experiment.plugins.registry import SCENARIOS, unregistered
 from clops_sweep.experiment.tasks import scenario_of
 
 from ..figures.task_titles import task_titles
+from .copies import by_id_alone
 from .paired import LastUpdate, Paired
 
 
@@ -39,6 +41,7 @@ class TaskFacts:
         outputs: the class of each output that means one class of the training data; empty without prepared frames.
         copies: tested people with recordings that are in training or validation under another name, each with such a
             person.
+        are_doubted: whether one person may be there under two names.
     """
 
     scenario: str
@@ -51,6 +54,7 @@ class TaskFacts:
     people: Mapping[str, frozenset[int]] | None
     outputs: Mapping[int, str]
     copies: Mapping[str, str]
+    are_doubted: bool
 
     def title(self, task: str) -> str:
         """Return the title of a task, or its name if frames are not prepared here."""
@@ -94,6 +98,7 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         people=people,
         outputs=outputs,
         copies=copies,
+        are_doubted=frames is not None and doubt_people(frames.leaks),
     )
 
 
@@ -215,7 +220,8 @@ def brought(update: LastUpdate, known: Known, facts: TaskFacts) -> Iterator[str]
     else:
         yield f"The last task is {title}."
     if facts.same_test_people:
-        yield "Every task is tested on the same people, who are in no training data."
+        doubt = by_id_alone("patient") if facts.are_doubted else ""
+        yield f"Every task is tested on the same people, who are in no training data{doubt}."
     if known.unavailable:
         yield (
             f"The model before has not learned {listed(known.unavailable)}: not available before, so no rate compares "

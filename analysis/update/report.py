@@ -137,7 +137,9 @@ def make_report(
     if folds:
         people_tested = {*paired.patients, *last.patients}
         recipes = 1 if other is None else 2
-        pooled = tested_once(len(compared.folds), len(people_tested), paired.unit, recipes)
+        pooled = tested_once(
+            len(compared.folds), len(people_tested), paired.unit, recipes, are_doubted=facts.are_doubted
+        )
     updated = compared.rows[: len(compared.folds)] or [row]
     is_given = frames is not None and of_runs.data.has_given_split(frames.name)
     report = UpdateReport(

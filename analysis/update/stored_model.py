@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.nameless_notes import doubt_people
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError, listed, option, several, shown
@@ -22,6 +23,7 @@ from clops_sweep.planning.changes import change_of_network
 from clops_sweep.store.run_store import RunStore
 
 from ..people.predicted import Bools, drawn_units
+from .copies import by_id_alone
 from .last_task import TaskFacts, config_of_tasks
 from .paired import Ints
 
@@ -104,7 +106,7 @@ def on_other_data(
     sentences = [
         f"The runs are on different data, so the stored model of run {run_id[:8]} was applied to the "
         f"test {noun}s of run {str(after['run_id'])[:8]}.",
-        _left_out(left_out, all_people, unit),
+        left_out_in_words(left_out, all_people, unit, doubt_people(frames.leaks)),
         *_learned_in_words(stored, facts, unseen),
         *filter(None, [change_of_network(store, run_id)]),
     ]
@@ -204,14 +206,22 @@ def _people_seen(seen: Seen, frames: FrameSet, instances: Ints) -> Bools:
     return np.isin(people, people[recognised])
 
 
-def _left_out(left_out: int, people: int, unit: str) -> str:
-    """Return how many people were left out."""
+def left_out_in_words(left_out: int, people: int, unit: str, are_doubted: bool) -> str:
+    """Return how many people were left out.
+
+    Args:
+        left_out: their number.
+        people: that of all tested people.
+        unit: what they are in words.
+        are_doubted: whether one of them may be there under two names.
+    """
+    doubt = by_id_alone(unit) if are_doubted else ""
     if not left_out:
-        return f"None of the {several(people, f'test {unit}')} was in its training or validation data."
+        return f"None of the {several(people, f'test {unit}')} was in its training or validation data{doubt}."
     remaining = several(people - left_out, unit)
     return (
-        f"It was trained or validated on {left_out:,} of the {several(people, f'test {unit}')}: they are left out, and "
-        f"{remaining} are compared."
+        f"It was trained or validated on {left_out:,} of the {several(people, f'test {unit}')}{doubt}: they are left "
+        f"out, and {remaining} are compared."
     )
 
 

@@ -15,7 +15,7 @@ from clops_sweep.data.declared.alike_names import (
     misspelt_domains,
     people_with_rounded_numbers,
 )
-from clops_sweep.data.nameless_notes import leaks_without_names
+from clops_sweep.data.nameless_notes import doubt_people, leaks_without_names
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.same_samples import OF_LEAKS, SeenFrames
 from tests.data.declared_files import declare, forget
@@ -81,6 +81,19 @@ def test_a_note_of_other_words_has_no_names_either() -> None:
     assert "Bob" not in sentences
 
 
+def test_domains_and_repeats_of_one_patient_put_no_person_in_doubt() -> None:
+    repeated = "records with the samples of an earlier record: 1 (a repeats b); {}; leave them out with data prepare "
+    repeated += "--on-error skip"
+    own = repeated.format("each is of the same patient as the earlier one")
+    of_others = repeated.format("1 of them is of another patient than the earlier one")
+    domains = alike_domains("ward", {"ICU": ["a"], "icu": ["b"]})
+    assert domains is not None
+    assert not doubt_people([])
+    assert not doubt_people(leaks_without_names([own, domains]))
+    assert doubt_people(leaks_without_names([of_others]))
+    assert doubt_people(leaks_without_names(notes_on("Ann", "Bob")))
+
+
 TWICE = """
 N = 144
 PEOPLE = np.arange(N) // 4
@@ -108,6 +121,6 @@ def test_frames_have_the_numbers_of_a_preparation(tmp_path: Path) -> None:
     assert any("KX" in note for note in notes), "the notes themselves name recordings"
     assert len(leaks) == 2
     assert leaks[0].startswith("people with names that differ only in case, marks, spaces or leading zeros: 1;")
-    assert leaks[1].startswith("records with the samples of an earlier record: 4;")
+    assert leaks[1].startswith("records with the samples of an earlier record: 4; 4 of them are of another")
     for name in ("QZ", "qz", "KX"):
         assert name not in " ".join(leaks)

@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, RunConfig, open_frames, read, update_report
+from clops_sweep.analysis.update import folds
+from clops_sweep.analysis.update.stored_model import left_out_in_words
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.prepared.pseudonyms import kept_pseudonyms
@@ -111,6 +113,16 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
     other = "P20" if person == "P3" else "P3"
     sentence = f"{of_split}1 of {tested.nunique()} people in test ({person} those of {other})"
     assert sentence in prepared
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_people_are_told_apart_by_id_alone_where_some_may_be_there_twice(left_out: int) -> None:
+    qualified = ", by patient id; but one patient may be there under two"
+    assert qualified in left_out_in_words(left_out, 19, "patient", True)
+    assert qualified not in left_out_in_words(left_out, 19, "patient", False)
+    for recipes in (1, 2):
+        assert qualified in folds.tested_once(5, 19, "patient", recipes, are_doubted=True)
+        assert qualified not in folds.tested_once(5, 19, "patient", recipes, are_doubted=False)
 
 
 def test_copies_are_found_by_their_samples_or_their_shape() -> None:

@@ -263,7 +263,7 @@ def test_the_last_task_has_the_interval_of_its_criteria_if_it_is_compared() -> N
         table["patient"] = table["task"] + table["patient"]
     compared = last_models(*tables)
     last = compared.take(compared.tasks == "t1")
-    facts = TaskFacts("domain_il", "domains", "ward", False, False, {}, None, None, {}, {})
+    facts = TaskFacts("domain_il", "domains", "ward", False, False, {}, None, None, {}, {}, False)
     first, second = earlier_tasks(Measures(compared), Measures(compared), ["t0", "t1"], facts, last)
     alone = next(Measures(last).slices()).accuracy
     assert second.accuracy == alone
