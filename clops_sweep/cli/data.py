@@ -269,17 +269,26 @@ def counts(
 @data_root_option
 @prepared_root_option
 @plugins_option
-@click.option("--number", type=click.IntRange(min=3), metavar="K", required=True, help="The number of folds.")
+@click.option(
+    "--number",
+    type=click.IntRange(min=3),
+    metavar="K",
+    help="The number of folds; by default that of the search spaces in the given files.",
+)
 @click.option(
     "--split-seed",
     "split_seeds",
     type=click.IntRange(min=0),
     multiple=True,
-    default=(0,),
     metavar="SEED",
-    help="A split seed, by default 0. Repeatable.",
+    help="A split seed; by default those of the search spaces with folds in the given files, or 0. Repeatable.",
 )
-@click.option("--stratify", type=NotEmpty(), metavar="COLUMN", help="The column that RunConfig names as stratify.")
+@click.option(
+    "--stratify",
+    type=NotEmpty(),
+    metavar="COLUMN",
+    help="The column that RunConfig names as stratify; by default that of the search spaces in the given files.",
+)
 @click.option(
     "--edition",
     type=NotEmpty(),
@@ -292,7 +301,7 @@ def folds_of_people(
     name: str,
     data_root: Path | None,
     prepared_root: Path | None,
-    number: int,
+    number: int | None,
     split_seeds: tuple[int, ...],
     stratify: str | None,
     edition: str | None,
@@ -301,22 +310,21 @@ def folds_of_people(
 ) -> None:
     """Print the fold of each person as CSV, which @dataset(..., folds=FILE) keeps when labels change.
 
-    The data set must be prepared, or the earlier edition kept.
+    FILE.py, or --plugins, gives the search spaces whose runs have these folds. The data set must be prepared, or the
+    earlier edition kept.
     """
+    from clops_sweep.cli.folds_of_spaces import folds_asked
     from clops_sweep.data.declared.fold_table import TITLES
     from clops_sweep.data.files.folder import one_sentence, shorten
-    from clops_sweep.data.prepared.earlier_editions import earlier_root, is_edition
-    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.data.prepared.prepared_split import fold_of_people
 
-    present = _prepared(name, prepared_root, data_root)
-    if edition is None or is_edition(present.manifest, edition):
-        data = PreparedData(present.folder.parent, data_root)
-    else:
-        data = PreparedData(earlier_root(name, prepared_root, edition))
+    asked = folds_asked(name, given_spaces(), number=number, split_seeds=split_seeds, stratify=stratify)
+    prepared = _prepared(name, prepared_root, data_root) if edition is None else _edition(name, prepared_root, edition)
     rows: list[tuple[str, int, int]] = []
-    for split_seed in split_seeds:
-        fold_of = data.fold_of_people(name, number, split_seed, stratify)
+    for split_seed in asked.split_seeds:
+        fold_of = fold_of_people(prepared, asked.number, split_seed, asked.stratify)
         rows += [(person, fold, split_seed) for person, fold in fold_of.items()]
+    click.echo(f"{name}: {asked}", err=True)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(TITLES)
@@ -757,6 +765,27 @@ def _prepared(name: str, prepared_root: Path | None, data_root: Path | None) -> 
     root = prepared_root or default_prepared_root()
     register_prepared(name, root)
     return required_current_set(name, root, data_root)
+
+
+def _edition(name: str, prepared_root: Path | None, edition: str) -> PreparedSet:
+    """Return an edition of a data set, the present one if it has this hash, even if its files changed since."""
+    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.earlier_editions import earlier_root, is_edition
+    from clops_sweep.data.prepared.manifest import check_sizes, read_manifest
+    from clops_sweep.data.prepared.prepared_folder import PreparedSet, register_prepared
+
+    root = prepared_root or default_prepared_root()
+    manifest = None
+    with suppress(UsageError):  # the present edition is damaged, and another one may be asked for
+        manifest = read_manifest(root / name)
+    if manifest is None or not is_edition(manifest, edition):
+        root = earlier_root(name, root, edition)
+        manifest = read_manifest(root / name)
+    register_prepared(name, root)
+    if manifest is None:
+        raise UsageError(f"edition {edition!r}: {root / name} has no prepared data; expected an edition that is kept")
+    check_sizes(root / name, manifest)
+    return PreparedSet(root / name, manifest)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> Table:

@@ -16,7 +16,7 @@ from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.regular_files import open_regular
-from clops_sweep.data.frames import TRAINING, VALIDATION
+from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
 from clops_sweep.data.misspelt import hint
 from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -116,6 +116,27 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
         by_time = split_by_time(split, *positions, manifest.frame_seconds)
     by_time.flags.writeable = False
     return by_time
+
+
+def fold_of_people(prepared: PreparedSet, k: int, split_seed: int = 0, stratify: str | None = None) -> dict[str, int]:
+    """Return the number of the fold whose test set has each person, from 1, by name.
+
+    Args:
+        prepared: the prepared set.
+        k: the number of folds.
+        split_seed: the split seed.
+        stratify: a column of domains that the folds balance, beside classes; None for classes alone.
+
+    Raises:
+        UsageError: the people cannot be divided into these folds.
+    """
+    names, patients = prepared.manifest.patient_names, prepared.table.patients
+    of_people: dict[str, int] = {}
+    for fold in range(1, k + 1):
+        of_frames = split_of(prepared, split_seed, f"fold:{fold}/{k}", stratify=stratify)
+        tested = np.unique(patients[of_frames == TEST])
+        of_people |= {names[person]: fold for person in tested.tolist()}
+    return dict(sorted(of_people.items()))
 
 
 def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -> None:

@@ -316,17 +316,11 @@ class PreparedData:
         Raises:
             UsageError: the data set is not prepared, or cannot be divided into k folds.
         """
-        import numpy as np
+        from clops_sweep.data.prepared.prepared_split import fold_of_people
+        from clops_sweep.data.preparing.still_equal import required_current_set
 
-        from clops_sweep.data.frames import TEST
-
-        fold_of: dict[str, int] = {}
-        for fold in range(1, k + 1):
-            key = DataKey(dataset, split_seed, "none", split=f"fold:{fold}/{k}", stratify=stratify)
-            frames = self.frames(key)
-            tested = np.unique(frames.patients[frames.split == TEST])
-            fold_of |= {frames.patient_names[person]: fold for person in tested.tolist()}
-        return dict(sorted(fold_of.items()))
+        prepared = required_current_set(dataset, self.root, self.source)
+        return fold_of_people(prepared, k, split_seed, stratify)
 
     def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
         """Return the domains and the columns for subgroups of the instances [n] of some frames, as codes and names.

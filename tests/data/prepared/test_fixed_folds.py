@@ -179,3 +179,84 @@ def test_an_edition_that_is_not_kept_is_refused_with_those_that_are(tmp_path: Pa
         UsageError, match=r"edition 'abc': no earlier edition of wards in .*; those that are kept: none"
     ):
         run(tmp_path, "--edition", "abc")
+
+
+SPACES = """
+from clops_sweep import RunConfig, SearchSpace, folds
+BASE = RunConfig(dataset="wards", scenario="domain_il", domain="ward", network="linear", stratify="ward")
+SPACE = SearchSpace("by_ward", BASE, {"split": folds(4), "split_seed": [3, 5]}, seeds=[0])
+"""
+
+
+def run_file(folder: Path, file: Path, *words: str) -> tuple[str, str]:
+    """Return what `data folds FILE.py` prints and says on standard error."""
+    arguments = ["data", "folds", str(file), *words, "--data-root", str(folder)]
+    result = CliRunner().invoke(command, [*arguments, "--prepared-root", str(folder / "prepared")])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout, result.stderr
+
+
+def with_spaces(folder: Path, spaces: str) -> Path:
+    """Return a file that has the wards, as they are prepared, and search spaces."""
+    file = folder / "wards.py"
+    forget("wards")
+    declare(file, WARDS.replace("FOLDS", ""))
+    file.write_text(file.read_text() + spaces)
+    forget("wards")
+    return file
+
+
+def test_a_table_has_the_folds_of_the_runs_of_a_file(tmp_path: Path) -> None:
+    data = prepared(tmp_path, usual_labels())
+    of_seeds = {seed: data.fold_of_people("wards", 4, seed, "ward") for seed in (3, 5)}
+    assert of_seeds[3] != fold_of_people(data)
+    file = with_spaces(tmp_path, SPACES)
+    text, said = run_file(tmp_path, file)
+    written = list(csv.DictReader(io.StringIO(text)))
+    for seed, expected in of_seeds.items():
+        of_seed = {row["person"]: int(row["fold"]) for row in written if row["split_seed"] == str(seed)}
+        assert of_seed == expected
+    assert "wards: 4 folds of split_seed 3, 5, stratified by ward, as in search space 'by_ward'" in said
+    forget("wards")
+    one, _ = run_file(tmp_path, file, "--split-seed", "5", "--number", "4", "--stratify", "ward")
+    assert one.splitlines()[1:] == [line for line in text.splitlines() if line.endswith(",5")]
+
+
+@pytest.mark.parametrize(
+    ("spaces", "words", "sentence"),
+    [
+        (SPACES, ["--stratify", "sex"], "--stratify sex: the runs of search space 'by_ward' are stratified by ward"),
+        (SPACES, ["--number", "5"], "--number 5: search space 'by_ward' has 4 folds"),
+        (
+            SPACES + 'SPACE = [SPACE, SearchSpace("plain", BASE.replace(stratify=None), SPACE.axes, seeds=[0])]\n',
+            [],
+            "deal people in 2 ways ('by_ward': stratified by ward; 'plain': not stratified)",
+        ),
+        (SPACES.replace('"split": folds(4), ', ""), [], "no search space on wards has folds; give their number"),
+    ],
+)
+def test_other_folds_than_those_of_the_file_are_refused(
+    spaces: str, words: list[str], sentence: str, tmp_path: Path
+) -> None:
+    prepared(tmp_path, usual_labels())
+    with pytest.raises(UsageError) as refused:
+        run_file(tmp_path, with_spaces(tmp_path, spaces), *words)
+    assert sentence in str(refused.value)
+
+
+def test_an_edition_is_read_while_the_present_data_are_not_prepared(tmp_path: Path) -> None:
+    before = fold_of_people(prepared(tmp_path, usual_labels()))
+    after = fold_of_people(prepared(tmp_path, corrected()))
+    manifest = json.loads((tmp_path / "prepared" / "wards" / "manifest.json").read_text())
+    (kept,) = (tmp_path / "prepared").glob("wards@*")
+    np.save(tmp_path / "labels.npy", usual_labels(48))
+    forget("wards")
+    file = with_spaces(tmp_path, SPACES.replace(', stratify="ward"', ""))
+    for edition, expected in ((kept.name, before), (manifest["data_hash"][:8], after)):
+        forget("wards")
+        text, _ = run_file(tmp_path, file, "--split-seed", "3", "--edition", edition)
+        assert {row["person"]: int(row["fold"]) for row in csv.DictReader(io.StringIO(text))} == expected
+    forget("wards")
+    with pytest.raises(UsageError, match="changed since it was prepared"):
+        run_file(tmp_path, file)
