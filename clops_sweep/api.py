@@ -277,8 +277,8 @@ def claims(
         interval (`low`, `high`) and `level`, and n units (`unit`). `where` selects its runs, as a condition for
         `clops-sweep runs`. `changed` names earlier verdicts that differ. For a file, `attrs["seal"]` says whether its
         claims are sealed, and `attrs["history"]` has the verdicts so far. `attrs["in_doubt"]` has a sentence for
-        configurations that have not learned a task, and one for scores that still rise; warnings say the same. See
-        docs/claims.md.
+        configurations that have not learned a task, one for scores that still rise, and one for decisions that moved
+        although the ranking was kept; warnings say the same. See docs/claims.md.
 
     Raises:
         UsageError: the space or store does not exist, there are no claims, or a claim is invalid.

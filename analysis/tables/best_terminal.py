@@ -40,7 +40,7 @@ class BestOfSpace:
         is_reported: whether tuning chose its configurations.
         rows: the best configurations, the best of all first.
         failing: configurations of which every run failed.
-        in_doubt: sentences on configurations that have not learned a task, and on scores that still rise.
+        in_doubt: the sentences of `training_in_doubt` on its configurations.
     """
 
     experiment: Experiment

@@ -15,6 +15,7 @@ from clops_sweep.store.run_store import RunStore
 from ..formats import number
 from ..selection import data_of
 from .best import Best
+from .moved import decisions_moved
 
 _CHANCE = {"auc": 0.5, "auc_seen": 0.5}
 """What a measure is without any learning; 0 for others: the right class among all classes is seldom a guess."""
@@ -60,6 +61,8 @@ class _Learned:
 
 def training_in_doubt(best: Sequence[Best], store: RunStore) -> list[str]:
     """Return sentences on configurations that have not learned a task, and on tasks at whose end scores still rise.
+
+    The first ones are those of `decisions_moved`, on decisions that moved although the ranking was kept.
 
     A task is not learned if, directly after training on it, a configuration has less than half of what the best one
     has, above chance. Named are rises, in the mean over runs, of 0.05 and more in the last half of the epochs of a
@@ -115,7 +118,9 @@ def _sentences(compared: Sequence[Best], store: RunStore, only: int | None = Non
         learned += _learned(row, measure, split, store)
     name = short_name(measure)
     of = learned if only is None else [entry for entry in learned if entry.cell == only]
-    return [*_not_learned(of, learned, measure, f"{split} {name}"), *_rising(of, name)]
+    rows = [row for row in compared if only in (None, row.cell)]
+    moved = decisions_moved(rows, store, measure, split)
+    return [*moved, *_not_learned(of, learned, measure, f"{split} {name}"), *_rising(of, name)]
 
 
 def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Learned]:

@@ -290,8 +290,16 @@ def _say_claims(outcome: Outcome, verdicts: Sequence[Verdict]) -> None:
 
 
 def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
-    """Print the best configurations, a table for each search space, and the command that lists all runs."""
-    if not best or outcome.plan.count_asked("finished") == 1:
+    """Print the best configurations, a table for each search space, and the command that lists all runs.
+
+    Of a single run, only what is in doubt.
+    """
+    if outcome.plan.count_asked("finished") == 1:
+        for of_space in best:
+            for sentence in of_space.in_doubt:
+                click.echo(printable(sentence))
+        return
+    if not best:
         return
     from clops_sweep.analysis.tables.best_terminal import notes_on_all, terminal_table
 

@@ -93,6 +93,8 @@ class Outcome:
     def in_doubt(self) -> list[str]:
         """Sentences on configurations that have not learned a task, and on scores that still rise, as after a launch.
 
+        The first ones are on decisions that moved although a ranking such as AUC was kept.
+
         Empty if it is not an outcome of `sweep`, without finished runs, and if the store cannot be read.
         """
         if self.doubter is None or self.stopped or not self.plan.count_asked("finished"):
@@ -197,7 +199,7 @@ class Outcome:
         return runs_with_roles(self.store, sorted(ids)).dropna(axis=1, how="all")
 
     def _repr_html_(self) -> str:
-        doubts = [("trained long enough?", sentence) for sentence in self.in_doubt]
+        doubts = [("doubt", sentence) for sentence in self.in_doubt]
         return html_table(str(self), [*self._scores_in_words(), *doubts, *self.failures.items()])
 
     def __repr__(self) -> str:
