@@ -19,6 +19,7 @@ from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentenc
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.units import CONVERTED
+from clops_sweep.data.heart_rates import HeartRates
 from clops_sweep.data.left_out import sentences, with_totals
 from clops_sweep.data.prepared.earlier_editions import mark_unused, place_of_earlier
 from clops_sweep.data.prepared.frame_table import FrameColumns
@@ -184,6 +185,7 @@ def _write_frames(
     seen = SeenSamples()
     is_declared = data.recorded_info() is not None
     seen_frames = SeenFrames(len(data.common.channels) if data.rules.whole_moments else 1)
+    heart_rates = HeartRates(data.common.channels, data.common.units)
     rows_of_frame = rows_per_frame(DATASETS[data.name], data.common.channels) if data.rules.whole_moments else 1
     noted = dict[str, list[str]]()
     rates = dict[float, list[str]]()
@@ -216,6 +218,7 @@ def _write_frames(
         file.write(bytes_of(stored))
         if is_declared:
             seen_frames.add(stored, frames.windows.leads[rows])
+            heart_rates.add(stored, good, frames.windows)
         made.shape = made.shape[0] + len(good), frames.stored.shape[1]
         gains.append(frames.gain[rows])
         offsets.append(frames.offset[rows])
@@ -260,6 +263,7 @@ def _write_frames(
         made.notes += ecg_scale_notes(*of_recordings, names, data.common.channels, data.common.units)
         columns = {**index.domains, **index.groups}
         made.notes += domain_scale_notes(*of_recordings, columns, data.common.channels, data.common.units)
+        made.notes += heart_rates.notes(index.domains)
     if facts:
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
