@@ -85,7 +85,8 @@ class EarlierTask:
         instances: number of test instances.
         units: number of distinct patients, or of recordings or instances if people are unknown.
         units_changed: number of those with a decision that changed, whether it became wrong, right or stays wrong.
-        auc: AUC before and after, as `runs` defines it; no interval if a class has fewer than three units.
+        auc: AUC before and after, as `runs` defines it, of pooled folds the mean of the folds' own values; no interval
+            if a class has fewer than three units.
         accuracy: accuracy before and after.
         right_to_wrong: number of instances that were right before and are wrong after.
         wrong_to_right: number of instances that were wrong before and are right after.
@@ -163,6 +164,7 @@ class FoldResult:
         units: number of distinct patients of these, or of recordings or instances if people are unknown.
         accuracy: accuracy before and after.
         right_to_wrong: share of the instances that were right before and are wrong after.
+        auc: AUC before and after, a mean over the compared tasks.
         brier: Brier score before and after.
         calibration: expected calibration error before and after.
         new_units: number of distinct patients of the last task alone; 0 without any.
@@ -175,6 +177,7 @@ class FoldResult:
     units: int
     accuracy: Change
     right_to_wrong: Quantity
+    auc: Change
     brier: Change
     calibration: Change
     new_units: int

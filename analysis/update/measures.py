@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import jensenshannon
 
-from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples, scores
+from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, mean_of_defined, most_resamples, scores
 from ..people.predicted import Bools, Floats, Predicted
 from ..statistics import MIN_UNITS
 from .paired import Ints, Names, OneClass, Paired
@@ -175,13 +176,32 @@ class Measures:
     def auc(self, rows: Bools) -> Change:
         """AUC of some instances, as `runs` defines it: the mean over classes of the AUC of each against the rest.
 
-        It has no interval if a class has fewer than 3 units among them, or all others have.
+        Of several folds, it is the mean over those in which it is defined: probabilities of several models have no
+        common ranking. It has no interval if a class has fewer than 3 units among the instances, or all others have.
         """
+        folds = self.paired.folds
+        return self._mean_auc(rows, np.zeros(len(self.paired), np.int64) if folds is None else folds)
+
+    def auc_over_tasks(self) -> Change:
+        """Mean over tasks of the AUC of each, as `runs` defines `test_auc`; of the models of one fold."""
+        return self._mean_auc(np.ones(len(self.paired), bool), self.paired.tasks.astype(str))
+
+    def _mean_auc(self, rows: Bools, parts: npt.NDArray[Any]) -> Change:
+        """Return the mean AUC of parts of some instances, over those parts in which it is defined.
+
+        Args:
+            rows: the instances, bool [n].
+            parts: the part of each instance, [n].
+        """
+        draws: tuple[list[Floats], list[Floats]] = ([], [])
+        for part in np.unique(parts[rows]):
+            chosen = np.flatnonzero(rows & (parts == part))
+            for of_model, model in zip(draws, (self.paired.before, self.paired.after), strict=True):
+                of_model.append(self._auc_draws(model.take(chosen), self._units[chosen]))
+        before, after = map(_mean_of_parts, draws)
         chosen = np.flatnonzero(rows)
         units = self._units[chosen]
         targets = self.paired.targets[chosen]
-        before = self._auc_draws(self.paired.before.take(chosen), units)
-        after = self._auc_draws(self.paired.after.take(chosen), units)
         fewest = len(np.unique(units))
         for has in targets.T:
             if has.any() and not has.all():
@@ -364,6 +384,14 @@ class Measures:
         sums = self._sums(with_count.astype(np.float64))
         with np.errstate(invalid="ignore"):
             return np.asarray(sums[:, :-1] / sums[:, -1:])
+
+
+def _mean_of_parts(draws: Sequence[Floats]) -> Floats:
+    """Return the mean over parts of draws [1 + b] of each; a part that is undefined on the data is left out."""
+    if not draws:
+        return np.full(1, np.nan)
+    values = np.stack([of_part for of_part in draws if np.isfinite(of_part[0])] or draws, axis=1)
+    return mean_of_defined(values, np.ones_like(values)) if values.shape[1] > 1 else values[:, 0]
 
 
 def confidences(model: Predicted) -> tuple[Floats, Bools]:

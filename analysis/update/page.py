@@ -133,6 +133,7 @@ _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after
 _LAST_TASK = ("class", "instances", "from", *_RATES)
 _FOLDS = (
     *("fold", "run", "from", "instances", "accuracy before", "accuracy after", "became wrong"),
+    *("AUC before", "AUC after"),
     *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
 )
 _PEOPLE = ("person", "instances", "became wrong", "became right", "stayed wrong", "what changed")
@@ -414,6 +415,8 @@ def _caption_of_earlier(report: Findings) -> str:
         "Each row compares the two models on the test data of one task. A change is clear if its whole 95 % interval "
         f"is on one side of 0. Became wrong and became right count decisions on {report.noun}s. {_UNROUNDED}"
     )
+    if report.folds:
+        caption += " AUC is the mean of the folds' own AUCs; all other numbers pool the folds."
     if any(task.units < FEW_PEOPLE for task in report.earlier):
         caption += f" With fewer than {FEW_PEOPLE} {report.unit}s, a clear change can still be chance."
     many = len(report.earlier)
@@ -446,7 +449,9 @@ def _folds_table(report: Findings) -> LinkedTable | None:
     for fold in report.folds:
         changes = [*shares_of(fold.accuracy, fold.units), _share(fold.right_to_wrong, fold.units)]
         digits = 2 + decimals_of(fold.units)
-        scores = [_number(quantity, digits) for quantity in (fold.brier.before, fold.brier.after)]
+        scores = []
+        for change in (fold.auc, fold.brier):
+            scores += [_number(change.before, digits), _number(change.after, digits)]
         cells = [
             label_cell(fold.fold),
             label_cell(fold.run_id[:8]),

@@ -52,6 +52,7 @@ class Paired:
         before: predictions of the model before the update.
         after: predictions of the model after the update.
         groups: subgroup columns [n] by name.
+        folds: number of the fold whose models predicted it, [n]; None if all are of one.
     """
 
     instances: Ints
@@ -63,6 +64,7 @@ class Paired:
     before: Predicted
     after: Predicted
     groups: Mapping[str, Names] = field(default_factory=dict)
+    folds: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -84,6 +86,7 @@ class Paired:
             self.before.take(rows),
             self.after.take(rows),
             {name: column[rows] for name, column in self.groups.items()},
+            None if self.folds is None else self.folds[rows],
         )
 
     def once(self) -> Paired:
@@ -185,7 +188,7 @@ def _names_of_outputs(targets: Bools, labels: Names) -> list[str]:
 
 
 def joined(parts: Sequence[Paired]) -> Paired:
-    """Return the instances of several test sets as one.
+    """Return the instances of several test sets, of a fold each, as one.
 
     Raises:
         UsageError: the parts differ in outputs, in the kind of decisions, or in what the bootstrap resamples.
@@ -207,6 +210,7 @@ def joined(parts: Sequence[Paired]) -> Paired:
         whole("targets"),
         joined_predictions([part.before for part in parts]),
         joined_predictions([part.after for part in parts]),
+        folds=np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
     )
 
 

@@ -527,6 +527,7 @@ def _of_fold(row: Mapping[str, Any], compared: Paired, last: Paired) -> FoldResu
         units=everything.units,
         accuracy=everything.accuracy,
         right_to_wrong=everything.right_to_wrong,
+        auc=measures.auc_over_tasks(),
         brier=measures.brier(),
         calibration=measures.plain_calibration_error(),
         new_units=0 if new is None else new.units,
@@ -982,9 +983,10 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "untested here. If it is one of the folds, only the patients of that fold are a test of it."
         )
         yield (
-            f"Probabilities of {k} models are pooled for AUC, the calibration errors, the reliability curve, the drift "
-            "and the fixed operating points, which take one threshold for all models. A single model can differ: it "
-            "has a calibration and a threshold of its own. The table of folds has those that can be measured in a fold."
+            f"Probabilities of {k} models are pooled for the calibration errors, the reliability curve, the drift and "
+            "the fixed operating points, which take one threshold for all models. A single model can differ: it has a "
+            "calibration and a threshold of its own. The table of folds has those that can be measured in a fold. The "
+            "AUC of a task is the mean of the AUCs of the folds, in each of which one model ranks its test instances."
         )
     if report.without_frames:
         yield f"Without the prepared frames of the run: {report.without_frames}."

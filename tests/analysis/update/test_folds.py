@@ -18,6 +18,7 @@ import pandas as pd
 import pypdf
 import pytest
 from click.testing import CliRunner, Result
+from sklearn.metrics import roc_auc_score
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
 from clops_sweep.analysis.dashboard.update_reports import commands_for, reports_of
@@ -96,8 +97,10 @@ def pooled(folder: Path, ids: list[str], store: str = "results") -> pd.DataFrame
         rows["right"] = (rows["probability_0"] > 0.5) == (rows["target_0"] > 0)
         stages = [rows[rows["trained_on"] == stage].set_index("instance") for stage in (2, 3)]
         before, after = stages
-        both = after[["evaluated_on", "task", "patient", "label", "right"]].copy()
+        both = after[["run_id", "evaluated_on", "task", "patient", "label", "right"]].copy()
+        both[["target_1", "probability_1"]] = after[["target_1", "probability_1"]]
         both["before"] = before["right"]
+        both["probability_before"] = before["probability_1"]
         errors = [(after[f"probability_{output}"] - after[f"target_{output}"]) ** 2 for output in (0, 1)]
         both["brier"] = errors[0] + errors[1]
         tables.append(both)
@@ -124,6 +127,15 @@ def test_pooled_folds_are_those_of_a_recomputation(made: tuple[Path, list[str]])
     assert everything.accuracy.before.value == pytest.approx(old["before"].mean())
     assert everything.accuracy.after.value == pytest.approx(old["right"].mean())
     assert report.overall[1].after.value == pytest.approx(old["brier"].mean())
+    from_pooled = []
+    for task in report.earlier:
+        rows = old[old["task"] == task.title]
+        for auc, score in ((task.auc.before, "probability_before"), (task.auc.after, "probability_1")):
+            of_folds = [roc_auc_score(of["target_1"], of[score]) for _, of in rows.groupby("run_id")]
+            assert len(of_folds) == 3
+            assert auc.value == pytest.approx(np.mean(of_folds)), "the mean of the folds' own values"
+            from_pooled.append(abs(roc_auc_score(rows["target_1"], rows[score]) - auc.value))
+    assert max(from_pooled) > 1e-3, "the test can fail: pooled probabilities have another AUC"
     detected = {part.name: part.sensitivity.after.value for part in report.classes}
     assert detected == pytest.approx({name: rows["right"].mean() for name, rows in old.groupby("label")})
     of_sex = {"f": old["patient"].astype(int) // 3 % 2 == 0, "m": old["patient"].astype(int) // 3 % 2 == 1}
@@ -161,6 +173,8 @@ def test_each_fold_is_the_report_of_its_run(made: tuple[Path, list[str]]) -> Non
         assert fold.accuracy == single.flips[0].accuracy
         assert fold.right_to_wrong == single.flips[0].right_to_wrong
         assert (fold.brier, fold.calibration) == (single.overall[1], single.overall[2])
+        aucs = [(task.auc.before.value, task.auc.after.value) for task in single.earlier]
+        assert [fold.auc.before.value, fold.auc.after.value] == pytest.approx(np.mean(aucs, axis=0).tolist())
         assert single.last_task is not None
         assert (fold.new_units, fold.new_accuracy) == (single.last_task.units, single.last_task.accuracy)
         assert single.folds == ()
