@@ -12,14 +12,19 @@ import pandas as pd
 
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.spaces.search_space import search_of
+from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..editions import replaced_in_words
+from ..formats import plural
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import metric_named
 from ..tables.tuning import edges_in_words
 from .experiments import differences, held_in_words, short_text
 from .snapshot import Snapshot
+
+_DIGITS = 12
+"""Digits of the hash of an edition, as in the names of the folders of earlier editions."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +111,39 @@ def on_edge(snapshot: Snapshot) -> str:
     return edges_in_words(edges)
 
 
-def replaced(snapshot: Snapshot) -> list[str]:
-    """Return a sentence for each experiment with runs that are left aside, as they are of another edition of data."""
+def replaced(snapshot: Snapshot, store: RunStore) -> list[str]:
+    """Return a sentence for each experiment with runs that are left aside, as they are of another edition of data.
+
+    Runs that no experiment shows, because each shows one edition, are counted in a sentence of their own.
+    """
     sentences = []
     for section in snapshot.sections.values():
         experiment = section.experiment
         if words := replaced_in_words(experiment.replaced):
             sentences.append(f"{experiment.name}: {words}.")
-    return sentences
+    return [*sentences, *_not_shown(snapshot, store)]
+
+
+def _not_shown(snapshot: Snapshot, store: RunStore) -> list[str]:
+    """Return a sentence on the runs of other editions of the data that no experiment shows; empty without any."""
+    shown: set[str] = set()
+    aside: dict[str, str] = {}
+    for section in snapshot.sections.values():
+        shown.update(section.experiment.runs["run_id"])
+        for edition in section.experiment.left_aside:
+            aside[edition.data_hash] = (edition.prepared_hash or edition.data_hash)[:_DIGITS]
+    runs = snapshot.runs
+    hidden = runs[~runs.index.isin(shown) & runs["data_hash"].isin(aside.keys())]
+    if not len(hidden):
+        return []
+    of_editions = Counter((row.dataset, aside[row.data_hash]) for row in hidden.itertuples())
+    counted = ", ".join(f"{count:,} of {name}@{digits}" for (name, digits), count in sorted(of_editions.items()))
+    are = "is of another edition" if len(hidden) == 1 else "are of other editions"
+    ((_, most), _), *_ = of_editions.most_common(1)
+    return [
+        f"{len(hidden):,} of {plural(len(runs), 'run')} {are} of the data and not shown ({counted}): each experiment "
+        f"shows one edition. Report on another one: {store.command('report', '--data-hash', most)}"
+    ]
 
 
 def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:

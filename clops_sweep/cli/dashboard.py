@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,12 @@ from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.commands import default_prepared_root
+from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.changes import changes_since_runs, on_earlier_data
-from clops_sweep.planning.launched import LaunchedFile, LeftOutSpace, launched_files
+from clops_sweep.planning.launched import LaunchedFile, LaunchedOn, LeftOutSpace, launched_files, launched_on
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.launch_folders import plugin_files_to_name
@@ -74,6 +75,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         whole=not request.selection.files,
         present=states.edition,
         data=data,
+        launched=states.launched,
     )
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
@@ -153,6 +155,12 @@ class _States:
     def edition(self, dataset: str) -> str | None:
         """Return the `prepared_hash` of the edition of a data set that is shown first; None without one."""
         return (self._request if self._state is None else self._state.resolved).edition(dataset)
+
+    def launched(self, store: RunStore) -> Mapping[str, LaunchedOn]:
+        """Return what a store remembers of launches, by search space; empty with search-space files."""
+        if self._request.selection.files:
+            return {}
+        return launched_on(store, partial(register_prepared, prepared_root=self._request.data.root))
 
     def claims(self) -> list[str]:
         """Return the verdicts on the claims of search-space files, a sentence each, as in the report of each file."""
@@ -262,8 +270,6 @@ def _left_out(space: LeftOutSpace, remedy: str) -> str:
 
 def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
     """Return the frames of a key, if they are prepared here."""
-    from clops_sweep.data.prepared.prepared_folder import register_prepared
-
     try:
         register_prepared(key.dataset, data.root)
         return data.signals(key)

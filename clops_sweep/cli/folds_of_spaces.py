@@ -92,9 +92,9 @@ def _check_given(named: Sequence[tuple[str, RunConfig]], number: int | None, str
         return
     columns = dict.fromkeys(config.stratify for _, config in named)
     if stratify is not None and stratify not in columns:
-        known = listed(_stratified(column) for column in columns)
+        schemes = listed(_stratified(column) for column in columns)
         raise UsageError(
-            f"--stratify {stratify}: the runs of search space {listed(_spaces(named))} are {known}; leave out the "
+            f"--stratify {stratify}: the runs of search space {listed(_spaces(named))} are {schemes}; leave out the "
             "option, or change stratify in the file first"
         )
     numbers = dict.fromkeys(fold_of(config.split)[1] for _, config in named if config.split is not None)

@@ -198,7 +198,7 @@ class _Launch:
         changed = changes(state)
         for sentence in (*doubts(state), *changed):
             self.warn(sentence)
-        remember(state.resolved.selection, state.asked.store)
+        remember(state.resolved.selection, state.asked.store, state.resolved.data.prepared_hash)
         remember_folders(state.asked.store, state.asked.data.root)
         if self._is_done(state):
             if state.searches:

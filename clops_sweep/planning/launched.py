@@ -32,15 +32,24 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """Errors of a file that is no JSON, or JSON of another form."""
 
 
-def remember(selection: Selection, store: RunStore) -> None:
+Edition = Callable[[str], str | None]
+"""Returns the `prepared_hash` of a data set; None if it is not prepared."""
+
+
+def remember(selection: Selection, store: RunStore, edition: Edition = lambda dataset: None) -> None:
     """Store the search spaces of a launch, with the runs that its `where` and `limit` leave out.
 
     A space replaces an earlier one of the same name and settings, unless that one is of another search-space file,
     which still exists: then both are kept. A launch with fewer `seeds` than an earlier one of the same space keeps the
     other seeds. Searches, and spaces whose values are no JSON, are not stored.
 
-    The places of the search-space files, the sentences of their claims, and the fields that tuning chose are stored
-    with each space.
+    The places of the search-space files, the sentences of their claims, the fields that tuning chose, and the editions
+    of the data are stored with each space.
+
+    Args:
+        selection: the search spaces.
+        store: the store.
+        edition: returns the edition of a data set that the launch uses.
     """
     settings = [f"{name}={value}" for name, value in sorted(selection.settings.items())]
     files = [_place(file, store) for file in selection.files]
@@ -53,6 +62,8 @@ def remember(selection: Selection, store: RunStore) -> None:
             of_space = {"name": name, "base": space.base.explicit, "files": files, "claims": claims}
             if isinstance(space, ReportedGrid):
                 of_space["tuned_fields"] = {method: list(names) for method, names in space.tuned_fields.items()}
+            datasets = dict.fromkeys(request.config.dataset for request in space.requests())
+            of_space["prepared"] = {dataset: edition(dataset) for dataset in datasets}
             content = json.loads(json.dumps({**of_space, **_grid(space)}))
             digest = sha256(identity)[:_DIGEST]
             path = _path(store, name, digest)
@@ -199,8 +210,35 @@ def launched_spaces(store: RunStore, register: Callable[[str], object]) -> tuple
         store: the store.
         register: registers a data set by name, if it is prepared here.
     """
-    spaces, _ = _launched(store, register)
-    return tuple(spaces)
+    return tuple(space for space, _ in _launched(store, register)[0])
+
+
+@dataclass(frozen=True)
+class LaunchedOn:
+    """What a store remembers of the last launch of a search space.
+
+    Attributes:
+        files: the names of its search-space files, without folders.
+        prepared: the `prepared_hash` of each data set; empty for a launch of an earlier version.
+    """
+
+    files: frozenset[str]
+    prepared: Mapping[str, str]
+
+
+def launched_on(store: RunStore, register: Callable[[str], object]) -> dict[str, LaunchedOn]:
+    """Return what a store remembers of the last launch of each of `launched_spaces`, by name."""
+    launches = {}
+    for space, remembered in _launched(store, register)[0]:
+        files: frozenset[str] = frozenset()
+        prepared: dict[str, str] = {}
+        with suppress(*_DAMAGED):
+            files = frozenset(Path(str(file)).name for file in remembered.get("files", []))
+            for dataset, content in remembered.get("prepared", {}).items():
+                if isinstance(content, str):
+                    prepared[dataset] = content
+        launches[space.name] = LaunchedOn(files, prepared)
+    return launches
 
 
 def left_out_spaces(store: RunStore, register: Callable[[str], object]) -> list[LeftOutSpace]:
@@ -217,13 +255,18 @@ def launched_mark(store: RunStore) -> Hashable:
     return ()
 
 
-def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[SearchSpace], list[LeftOutSpace]]:
+_Remembered = tuple[SearchSpace, Mapping[str, Any]]
+"""A remembered search space, and the content of its file."""
+
+
+def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[_Remembered], list[LeftOutSpace]]:
     """Return the remembered search spaces that can be shown, and the others."""
     try:
         names = store.files.names(_folder(store))
     except UsageError as error:
         return [], [LeftOutSpace(None, one_line(error))]
     spaces: list[SearchSpace] = []
+    contents: list[Mapping[str, Any]] = []
     left_out: list[LeftOutSpace] = []
     same: list[dict[str, Any]] = []
     for file in names:
@@ -253,7 +296,8 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
             left_out.append(LeftOutSpace(None, f"{path}: {why}"))
         else:
             spaces.append(space)
-    return spaces, left_out
+            contents.append(remembered)
+    return list(zip(spaces, contents, strict=True)), left_out
 
 
 def _unregistered(remembered: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

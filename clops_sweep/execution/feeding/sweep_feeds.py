@@ -52,7 +52,7 @@ class SweepFeeds:
                 yield from self._trials(search.space, log, later=_configs_of(self._state.to_come_after(number)))
             self._retry_failed = False
             self._state = planned_again(self._state)
-            remember(self._state.resolved.selection, self._store)
+            remember(self._state.resolved.selection, self._store, self._state.resolved.data.prepared_hash)
             if self._state.resolved.selection.reported == reported:  # no search has chosen anything more
                 return
 

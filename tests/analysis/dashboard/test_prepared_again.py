@@ -9,15 +9,18 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.followed_data import FollowedData
+from clops_sweep.analysis.dashboard.launched_editions import launched_editions
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.launched import LaunchedOn, launched_on, launched_spaces, remember
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
@@ -126,3 +129,83 @@ def test_data_prepared_again_with_equal_content_are_no_change(folder: Path) -> N
     assert followed.mark() != with_other_code
     (sentence,) = followed.prepared_again()
     assert sentence.endswith("1 recording has other labels")
+
+
+def test_each_experiment_is_shown_on_the_edition_that_it_was_launched_on(folder: Path, generated: ModuleType) -> None:
+    base = RunConfig(dataset="rooms", scenario="class_il", strategy="er", epochs_per_task=1)
+    store = RunStore(folder / "results")
+    data = PreparedData(folder / "prepared", folder)
+    hashes = []
+
+    def launch(name: str, score: float | None = None) -> None:
+        """Prepare and remember a space as a launch does, and store its run with a score if one is given."""
+        space = SearchSpace(name, base, seeds=[0])
+        (config,) = [request.config for request in space.requests()]
+        data.forget()
+        data.prepare([config.data_key])
+        prepared_hash = data.prepared_hash("rooms")
+        hashes.append(prepared_hash)
+        if score is not None:
+            content = data.data_hash(config.data_key)
+            assert content is not None
+            values = {"auc": score, "prepared_hash": prepared_hash}
+            generated.write_given_runs(store, [(config, values)], content)
+        remember(Selection.of(space), store, data.prepared_hash)
+
+    def scores() -> dict[str, list[float]]:
+        sections = followed.refresh().sections
+        return {name: section.experiment.runs["auc"].tolist() for name, section in sections.items()}
+
+    launch("before", 0.25)
+    _label(folder, 3)
+    launch("after", 0.75)
+    assert len(set(hashes)) == 2
+    source = StoreSource(
+        store,
+        lambda key: None,
+        lambda moment: launched_spaces(moment, str),
+        present=data.prepared_hash,
+        launched=lambda moment: launched_on(moment, str),
+    )
+    followed = FollowedStore(store, source, 0)
+    dashboard = Dashboard(followed)
+    assert scores() == {"before": [0.25], "after": [0.75]}
+    assert "not shown" not in (dashboard.page("", {}) or "")
+    launch("before")  # on the present edition, which has its run
+    assert scores() == {"before": [0.75], "after": [0.75]}
+    page = dashboard.page("", {}) or ""
+    assert f"1 of 2 runs is of another edition of the data and not shown (1 of rooms@{str(hashes[0])[:12]})" in page
+    dashboard.close()
+
+
+def test_editions_of_earlier_launches_are_those_of_runs_that_name_their_files() -> None:
+    rows = [
+        ("rooms", "E1", "a.py", 1),
+        ("rooms", "E2", "b.py", 3),
+        ("rooms", "E0", "a.py", 0),
+        ("halls", "E3", "b.py", 2),
+    ]
+    runs = pd.DataFrame(
+        [
+            {
+                "dataset": data,
+                "prepared_hash": edition,
+                "plugins": f'{{"{data}": ["work/{file}", "0"]}}',
+                "started_at": at,
+            }
+            for data, edition, file, at in rows
+        ]
+    )
+    launched = {
+        "one": LaunchedOn(frozenset({"a.py"}), {}),
+        "two": LaunchedOn(frozenset({"b.py"}), {}),
+        "recorded": LaunchedOn(frozenset({"b.py"}), {"rooms": "E1"}),
+        "moved": LaunchedOn(frozenset({"c.py"}), {}),
+    }
+    assert launched_editions(launched, runs) == {
+        "one": {"rooms": "E1"},
+        "two": {"rooms": "E2", "halls": "E3"},
+        "recorded": {"rooms": "E1"},
+        "moved": {},
+    }
+    assert launched_editions(launched, runs.drop(columns="plugins"))["one"] == {}
