@@ -22,8 +22,8 @@ def launched_editions(launched: Mapping[str, LaunchedOn], runs: pd.DataFrame) ->
         launched: what the store remembers of the spaces, by name.
         runs: the store's table `runs`.
     """
-    newest = _newest_by_file(runs) if any(not found.prepared for found in launched.values()) else {}
-    return {name: dict(found.prepared) or _of_files(found.files, newest) for name, found in launched.items()}
+    newest = _newest_by_file(runs) if any(not launch.prepared for launch in launched.values()) else {}
+    return {name: dict(launch.prepared) or _of_files(launch.files, newest) for name, launch in launched.items()}
 
 
 def _of_files(files: Collection[str], newest: Mapping[tuple[str, str], str]) -> dict[str, str]:

@@ -126,22 +126,22 @@ def replaced(snapshot: Snapshot, store: RunStore) -> list[str]:
 
 def _not_shown(snapshot: Snapshot, store: RunStore) -> list[str]:
     """Return a sentence on the runs of other editions of the data that no experiment shows; empty without any."""
-    shown: set[str] = set()
+    on_page: set[str] = set()
     aside: dict[str, str] = {}
     for section in snapshot.sections.values():
-        shown.update(section.experiment.runs["run_id"])
+        on_page.update(section.experiment.runs["run_id"])
         for edition in section.experiment.left_aside:
             aside[edition.data_hash] = (edition.prepared_hash or edition.data_hash)[:_DIGITS]
     runs = snapshot.runs
-    hidden = runs[~runs.index.isin(shown) & runs["data_hash"].isin(aside.keys())]
-    if not len(hidden):
+    others = runs[~runs.index.isin(on_page) & runs["data_hash"].isin(aside.keys())]
+    if not len(others):
         return []
-    of_editions = Counter((row.dataset, aside[row.data_hash]) for row in hidden.itertuples())
+    of_editions = Counter((row.dataset, aside[row.data_hash]) for row in others.itertuples())
     counted = ", ".join(f"{count:,} of {name}@{digits}" for (name, digits), count in sorted(of_editions.items()))
-    are = "is of another edition" if len(hidden) == 1 else "are of other editions"
+    are = "is of another edition" if len(others) == 1 else "are of other editions"
     ((_, most), _), *_ = of_editions.most_common(1)
     return [
-        f"{len(hidden):,} of {plural(len(runs), 'run')} {are} of the data and not shown ({counted}): each experiment "
+        f"{len(others):,} of {plural(len(runs), 'run')} {are} of the data and not shown ({counted}): each experiment "
         f"shows one edition. Report on another one: {store.command('report', '--data-hash', most)}"
     ]
 

@@ -19,6 +19,7 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.experiment.spaces.declared_names import loadable_together
 from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.changes import changes_since_runs, on_earlier_data
@@ -83,9 +84,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     notices += _of_files(request)
     files = list(map(str, request.selection.files))
     if not files:
-        files = [_named(file.path) for file in launched_files(request.store) if file.path.is_file()]
-    if not files:
-        files = [file for file in _recorded_files(request.store)[0] if defines_space(Path(file))]
+        files = _files_of_launches(request.store)
     server = make_server(
         request.store,
         source,
@@ -195,15 +194,27 @@ def _of_files(request: Request) -> list[str]:
         claims.update(dict.fromkeys(file.claims, file))
     if not launched:
         return []
-    words = [_named(file.path) for file in launched]
-    command = request.store.command("dashboard", *words, *_prepared_root(request))
+    commands = []
+    for together in loadable_together([file.path for file in launched]):
+        words = [_named(file) for file in together]
+        commands.append(request.store.command("dashboard", *words, *_prepared_root(request)))
     what = "Whether their data, code or libraries have changed since"
     if claims:
         what = (
             f"The verdicts on {several(len(claims), 'claim')}, and whether data, code or libraries have changed since"
         )
     because = "These runs are shown without their search-space files, which are executed only if you name them."
-    return [f"{because} {what}: {command}"]
+    first, *others = commands
+    same = "Files that declare data or plug-ins of the same names as those are loaded on their own"
+    return [f"{because} {what}: {first}", *(f"{same}: {command}" for command in others)]
+
+
+def _files_of_launches(store: RunStore) -> list[str]:
+    """Return the files that a launch of all runs of a store names; empty if no one command can load them."""
+    launched = [file.path for file in launched_files(store) if file.path.is_file()]
+    if not launched:
+        return [file for file in _recorded_files(store)[0] if defines_space(Path(file))]
+    return list(map(_named, launched)) if len(loadable_together(launched)) == 1 else []
 
 
 def _named(path: Path) -> str:
@@ -231,6 +242,10 @@ def _remedy(request: Request) -> str:
         words = []
         for file in files:
             words += ["--plugins", file]
+    groups = loadable_together(list(map(Path, files)))
+    if len(groups) > 1:
+        listed_files = "; ".join(listed(map(str, together)) for together in groups)
+        return f"To show it, name the files that have it. Files that can be loaded together: {listed_files}."
     command = request.store.command("dashboard", *words, *_prepared_root(request))
     if guards:
         return f"To show it, first {' and '.join(guards)} Then use {command}"
