@@ -143,6 +143,8 @@ _RECORDINGS = (
 )
 _CRITERIA = ("verdict", "criterion", "limit", "measured", "tested on")
 _CROSSES = "the interval crosses the limit"
+_MOST_HARDEST = 2
+"""Most groups that the sentence on those for whom an update costs most names."""
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
 _EARLIER = (
@@ -308,20 +310,29 @@ def _how_many(report: Findings, became: str) -> list[str]:
 
 
 def _hardest(report: Findings) -> list[str]:
-    """Describe the class and the subgroup with the largest share of instances that became wrong.
+    """Describe two of the class, the task and the subgroup with the largest share of instances that became wrong.
 
-    One whose interval includes 0, or that has no interval, is left out: the share of other people may be 0.
+    One whose interval includes 0 is left out: the share of other people may be 0.
     """
-    descriptions = []
     of_classes = [part for part in report.flips if part.column == "class"]
-    for among in (of_classes, report.groups):
-        large = [part for part in among if part.units >= MIN_UNITS]
-        worst = max(large, key=lambda part: part.right_to_wrong.value, default=None)
-        if worst is not None and worst.right_to_wrong.low > 0:
-            units = several(worst.units, report.unit)
-            share = percent(worst.right_to_wrong, worst.units)
-            descriptions.append(f"{worst.column} {worst.name} ({share} became wrong, {units})")
+    of_tasks = [part for part in report.flips if part.column == "task"]
+    hardest = []
+    for among in (of_classes, of_tasks, report.groups):
+        sure = [part for part in among if part.units >= MIN_UNITS and _is_above_zero(part.right_to_wrong)]
+        if sure:
+            hardest.append(max(sure, key=lambda part: part.right_to_wrong.value))
+    hardest.sort(key=lambda part: -part.right_to_wrong.value)
+    descriptions = []
+    for part in hardest[:_MOST_HARDEST]:
+        share = percent(part.right_to_wrong, part.units)
+        name = part.name if part.column == "task" else f"{part.column} {part.name}"
+        descriptions.append(f"{name} ({share} became wrong, {several(part.units, report.unit)})")
     return descriptions
+
+
+def _is_above_zero(share: Quantity) -> bool:
+    """Return whether a share of several people is above 0 in all resamples; if all agree, it has no interval."""
+    return share.low > 0 or (math.isnan(share.low) and share.value > 0)
 
 
 def _tables(report: Findings) -> dict[str, LinkedTable | None]:

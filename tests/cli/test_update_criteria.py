@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageError, open_frames, update_report
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.earlier import clear_changes
-from clops_sweep.analysis.update.measures import Change, Quantity
+from clops_sweep.analysis.update.measures import Change, Quantity, Slice
 from clops_sweep.analysis.update.page import (
     by_verdict,
     earlier_in_words,
@@ -741,10 +741,42 @@ def test_of_many_earlier_tasks_those_that_lose_most_are_shown(hospital: Path) ->
 def test_the_dearest_group_is_named_only_if_its_interval_excludes_0(hospital: Path) -> None:
     report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
     everything = report.flips[0]
-    for low, named in ((0.0, False), (float("nan"), False), (0.02, True)):
-        part = replace(everything, column="class", name="AF", right_to_wrong=Quantity(0.5, low, 1.0))
+    nan = float("nan")
+    for share, named in (
+        (Quantity(0.5, 0.0, 1.0), False),
+        (Quantity(0.0, nan, nan), False),
+        (Quantity(0.5, 0.02, 1.0), True),
+        (Quantity(1.0, nan, nan), True),  # all resamples agree
+    ):
+        part = replace(everything, column="class", name="AF", right_to_wrong=share)
         page = replace(report, flips=(everything, part)).html()
         assert ("The update costs most for class AF" in page) == named
+
+
+def test_the_dearest_group_is_the_worst_of_all_kinds_with_enough_people(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    everything = report.flips[0]
+    nan = float("nan")
+
+    def part(column: str, name: str, share: Quantity, units: int = 9) -> Slice:
+        return replace(everything, column=column, name=name, right_to_wrong=share, units=units)
+
+    parts = [
+        part("age", "unknown", Quantity(0.61, 0.3, 0.9)),
+        part("class", "SR", Quantity(0.1, 0.05, 0.2)),
+        part("class", "AF", Quantity(1.0, nan, nan)),
+        part("class", "rare", Quantity(1.0, nan, nan), units=2),
+        part("task", "ward B", Quantity(0.2, 0.1, 0.3)),
+    ]
+    page = replace(report, flips=(everything, *parts)).html()
+    (sentence,) = re.findall("The update costs most for [^.]*[.]", page)
+    assert sentence == (
+        "The update costs most for class AF (100 % became wrong, 9 patients) and age unknown (61 % [30, 90] became "
+        "wrong, 9 patients)."
+    )
+    worse = [*parts[:-1], part("task", "ward B", Quantity(0.7, 0.4, 0.9))]
+    page = replace(report, flips=(everything, *worse)).html()
+    assert "costs most for class AF (100 % became wrong, 9 patients) and ward B (70 % [40, 90] became wrong" in page
 
 
 @pytest.mark.parametrize("units", [3, 7, 60])
