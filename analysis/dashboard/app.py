@@ -120,9 +120,10 @@ class Dashboard:
         Args:
             path: one of `PAGES`.
             given: the parameters of the address.
-            known: the version of the page that the browser has; the store is read again for it.
+            known: the version of the page that the browser has; the store is read again for it. For a page that is
+                opened, it is read again if no page was open for some time.
         """
-        snapshot = self._followed.refresh() if known else self._followed.snapshot
+        snapshot = self._followed.refresh() if known else self._followed.current()
         content = self._of_all_pages(snapshot, path, given)
         status = 200
         try:

@@ -28,6 +28,9 @@ from .placed import Placed
 
 T = TypeVar("T")
 
+_IDLE = 5
+"""Times `seconds` after which a snapshot is read anew for a page that is opened; an open page asks more often."""
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
@@ -121,6 +124,7 @@ class FollowedStore:
             raise
         except Exception as error:
             self.snapshot = self._as_before(error)
+        self._asked = time.monotonic()
 
     def refresh(self) -> Snapshot:
         """Return the current snapshot. Of concurrent calls, one reads the store; the others get the last snapshot."""
@@ -135,6 +139,11 @@ class FollowedStore:
             self._asked = time.monotonic()
             self._one_reader.release()
         return self.snapshot
+
+    def current(self) -> Snapshot:
+        """Return the snapshot without reading the store, unless that was read some time ago, as with no page open."""
+        is_old = time.monotonic() - self._asked >= _IDLE * self.seconds
+        return self.refresh() if is_old else self.snapshot
 
     def _as_before(self, error: Exception) -> Snapshot:
         """Return the last snapshot with the error of reading the store as its problem."""

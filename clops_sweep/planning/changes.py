@@ -93,8 +93,8 @@ def runs_of_earlier_editions(state: State) -> list[str]:
             config.data_key for config in request.selection.configs if config.dataset == dataset
         )
         sentences.append(
-            f"data set {dataset} was prepared anew since its {several(count, 'stored run')}: tables show that earlier "
-            f"edition of the data until a launch computes runs of the present data{f'; {moved}' if moved else ''}"
+            f"data set {dataset} was prepared anew since its {several(count, 'stored run')}: no run of the present "
+            f"data is finished, so tables show the earlier edition{f'; {moved}' if moved else ''}"
         )
     return sentences
 

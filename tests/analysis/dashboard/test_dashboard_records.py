@@ -16,6 +16,7 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.experiments import differences, held_in_words
 from clops_sweep.analysis.dashboard.methods import method_tables, methods_by_experiment
 from clops_sweep.analysis.dashboard.overview import progress
@@ -379,3 +380,24 @@ def test_pages_hold_every_run_once_whatever_the_order(generated: ModuleType, tmp
 
 
 # --- the open section -------------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_is_opened_after_idling_reads_the_store_anew(
+    tmp_path: Path, generated: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig(scenario="class_il")
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    followed = FollowedStore(store, Recorded(), 3)
+    dashboard = Dashboard(followed)
+    assert "This store holds no run yet" in (dashboard.page("", {}) or "")
+    generated.write_given_runs(store, [(config, {"auc": 0.625})], "generated0001")
+    assert "This store holds no run yet" in (dashboard.page("", {}) or ""), "another page within seconds reads nothing"
+    at_opening = followed.read_at
+    later = time.monotonic() + 300
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    page = dashboard.page("", {}) or ""
+    assert "0.625" in page
+    assert "This store holds no run yet" not in page
+    assert followed.read_at > at_opening
+    dashboard.close()
