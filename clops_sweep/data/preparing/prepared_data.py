@@ -295,7 +295,8 @@ class PreparedData:
             Empty without an earlier edition, if it cannot be split in this way, or if the split is given.
         """
         from clops_sweep.data.prepared.earlier_editions import earlier_roots
-        from clops_sweep.data.preparing.edition_changes import people_moved
+        from clops_sweep.data.preparing.edition_changes import people_moved, why_folds_differ
+        from clops_sweep.data.preparing.still_equal import required_current_set
 
         splits = list(dict.fromkeys(key.signals._replace(normalize="none") for key in keys))
         roots = earlier_roots(splits[0].dataset, self.root) if splits else []
@@ -307,7 +308,11 @@ class PreparedData:
         with suppress(UsageError):  # the earlier edition lacks a column, or has too few people
             for data in (self, earlier):
                 data.solve_splits(splits)
-            return str(people_moved([(earlier.frames(key), self.frames(key)) for key in splits], of_folds=of_folds))
+            before = required_current_set(splits[0].dataset, earlier.root, None)
+            now = required_current_set(splits[0].dataset, self.root, self.source)
+            pairs = [(earlier.frames(key), self.frames(key)) for key in splits]
+            because = why_folds_differ(before, now, splits)
+            return str(people_moved(pairs, of_folds=of_folds, because=because))
         return ""
 
     def fold_of_people(self, dataset: str, k: int, split_seed: int = 0, stratify: str | None = None) -> dict[str, int]:

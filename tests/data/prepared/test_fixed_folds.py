@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -260,3 +261,41 @@ def test_an_edition_is_read_while_the_present_data_are_not_prepared(tmp_path: Pa
     forget("wards")
     with pytest.raises(UsageError, match="changed since it was prepared"):
         run_file(tmp_path, file)
+
+
+def test_a_table_of_other_folds_than_those_of_the_runs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_ward = [key._replace(stratify="ward") for key in FOLDS]
+    data = prepared(tmp_path, usual_labels())
+    data.prepare(by_ward)
+    right = data.fold_of_people("wards", 4, 3, "ward")
+    (tmp_path / "folds.csv").write_text(run(tmp_path))  # not stratified
+    capsys.readouterr()
+
+    def keep(file: str) -> tuple[PreparedData, str]:
+        forget("wards")
+        declare(tmp_path / "wards.py", WARDS.replace("FOLDS", f', folds="{file}"'))
+        kept = PreparedData(tmp_path / "prepared", tmp_path)
+        kept.prepare(by_ward)
+        return kept, capsys.readouterr().err
+
+    wrong, said = keep("folds.csv")
+    moved = sum(right[person] != fold for person, fold in fold_of_people(wrong).items())
+    assert moved > 3
+    assert f"{moved} of 36 people are now in another fold than in the earlier edition, because the table" in said
+    assert "which are of split_seed 3 and stratified by ward; it has those that are not stratified;" in said
+    assert "wards: folds= gives the folds, which were dealt; the earlier edition" in said
+    recommended = shlex.split(said.partition("again by '")[2].partition("', and name")[0])
+    recommended[recommended.index("NEW.csv")] = str(tmp_path / "new.csv")
+    result = CliRunner().invoke(command, recommended[1:])
+    assert result.exit_code == 0, result.output
+    kept, said = keep("new.csv")
+    assert kept.fold_of_people("wards", 4, 3, "ward") == right
+    assert "the table that folds= names has other folds; the earlier edition" in said
+    forget("wards")
+    declare(tmp_path / "wards.py", WARDS.replace("FOLDS", ""))
+    PreparedData(tmp_path / "prepared", tmp_path).prepare(FOLDS)
+    said = capsys.readouterr().err
+    assert "folds= is not given any more, so folds are dealt; the earlier edition" in said
+    assert "because folds= is not given any more and people are dealt; declare folds= with its table again" in said
