@@ -88,12 +88,13 @@ def _minus(table: pd.DataFrame, baseline: str) -> pd.DataFrame:
     if not (is_first | is_second).any():
         known = sorted({*table["configuration"], *table["baseline"]})
         raise UsageError(f"baseline = {shown(baseline)}: no such configuration; there are {listed(known)}")
-    turned = table[is_first].assign(
-        configuration=table["baseline"],
+    first = table[is_first]
+    turned = first.assign(
+        configuration=first["baseline"],
         baseline=baseline,
-        difference=-table["difference"],
-        low=-table["high"],
-        high=-table["low"],
+        difference=-first["difference"],
+        low=-first["high"],
+        high=-first["low"],
     )
     return pd.concat([table[is_second], turned]).sort_index().reset_index(drop=True)
 

@@ -149,13 +149,21 @@ def test_differences_are_those_of_a_corrected_t_test() -> None:
     steps = (ordered["p"] * [3, 2, 1]).cummax().clip(upper=1)
     assert ordered["p_holm"].tolist() == pytest.approx(steps.tolist())
 
-    turned = differences("own.py", "results", "test_balanced_accuracy", baseline="er")
-    assert turned[["configuration", "baseline"]].to_numpy().tolist() == [["finetune", "er"], ["joint", "er"]]
-    before = table.set_index(["configuration", "baseline"])
-    for column, of in (("difference", "difference"), ("low", "high"), ("high", "low")):
-        assert turned[column][0] == -before.loc[("er", "finetune"), of]
-        assert turned[column][1] == before.loc[("joint", "er"), column]
-    assert turned["p_holm"][0] == before.loc[("er", "finetune"), "p_holm"]
+    of_pair = {}
+    for row in differences("own.py", "results").to_dict("records"):
+        one, other = row["configuration"], row["baseline"]
+        of_pair[row["metric"], one, other] = row["difference"], row["low"], row["high"], row["p_holm"]
+        of_pair[row["metric"], other, one] = -row["difference"], -row["high"], -row["low"], row["p_holm"]
+    metrics = {metric for metric, *_ in of_pair}
+    for baseline in ("finetune", "er", "joint"):  # one that is always second, both, and always first
+        turned = differences("own.py", "results", baseline=baseline)
+        pairs = set(zip(turned["metric"], turned["configuration"], turned["baseline"], strict=True))
+        others = {"finetune", "er", "joint"} - {baseline}
+        assert pairs == {(metric, other, baseline) for metric in metrics for other in others}
+        assert len(turned) == len(pairs)
+        for row in turned.to_dict("records"):
+            expected = of_pair[row["metric"], row["configuration"], baseline]
+            assert (row["difference"], row["low"], row["high"], row["p_holm"]) == expected
     with pytest.raises(UsageError, match="baseline = 'err': no such configuration; there are er, finetune, joint"):
         differences("own.py", "results", baseline="err")
 
