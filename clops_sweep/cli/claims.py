@@ -137,14 +137,14 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         reasons += [f"{several(without, 'claim')} not compared"] if without and not names_why else []
         click.echo(f"no claim is decided: {'; '.join(reasons) or 'no difference is clear yet'}")
         if standing:
-            click.echo(f"claims of this file, {standing}")
+            click.echo(f"{_of_files(request)}, {standing}")
         if compared := [verdict for verdict in of_claims if verdict.weakest.n]:
             _print(compared, conditions, planned)
         if without and not names_why:
             click.echo("--all lists the claims that are not compared, too, and what is missing")
     elif of_claims:
         if standing:
-            click.echo(f"claims of this file, {standing}")
+            click.echo(f"{_of_files(request)}, {standing}")
         _print(of_claims, conditions, planned)
     else:
         which = "run of these claims"
@@ -157,6 +157,10 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     if not as_json:
         for sentence in in_doubt:
             click.echo(sentence)
+
+
+def _of_files(request: Request) -> str:
+    return "claims of this file" if len(request.selection.claims_by_file) < 2 else "claims of these files"
 
 
 def _say_sealed_files(request: Request, *, to_stderr: bool) -> None:

@@ -148,13 +148,43 @@ def _called() -> str:
 def seal_in_words(state: State) -> str:
     """Return whether the claims of a request are sealed, and what has changed since.
 
+    Of several files that were not sealed together, the seal of each is told, those that are sealed first.
+
     Raises:
-        DamagedStore: the seal was edited.
+        DamagedStore: a seal was edited.
     """
     request = _without_choices(state)
     there = _sealed(request) if request.selection.claims else None
-    if there is None:
-        return "not sealed"
+    if there is not None:
+        return _standing(state, request, there)
+    sealed: list[str] = []
+    others: list[str] = []
+    for of_file in _of_each_file(request):
+        (file,) = of_file.selection.files
+        own = _sealed(of_file)
+        if own is None:
+            others.append(f"{file.name}: not sealed")
+        else:
+            sealed.append(f"{_standing(state, of_file, own)} ({file.name})")
+    return "; ".join([*sealed, *others]) if sealed else "not sealed"
+
+
+def _of_each_file(request: Request) -> list[Request]:
+    """Return the request of each file that has claims; none of a single file."""
+    if len(request.selection.declared) < 2:
+        return []
+    selections = request.selection.of_each_file
+    return [replace(request, selection=selection) for selection in selections if selection.claims]
+
+
+def _standing(state: State, request: Request, there: Sealed) -> str:
+    """Return when claims were sealed, and what has changed since.
+
+    Args:
+        state: the state of all requested files.
+        request: the request of the files with the seal; see `_without_choices`.
+        there: the seal.
+    """
     words = [str(there)]
     if unknown := there.unknown(request):
         words.append(unknown)
@@ -195,13 +225,35 @@ def planned_runs(state: State) -> frozenset[str]:
     """
     request = _without_choices(state)
     there = _sealed(request) if request.selection.claims else None
-    if there is None or there.claims_now(request) != there.content["claims"]:
+    if there is not None:
+        return _planned(state, request, there)
+    runs: frozenset[str] = frozenset()
+    for of_file in _of_each_file(request):
+        own = _sealed(of_file)
+        if own is not None:
+            runs |= _planned(state, of_file, own)
+    return runs
+
+
+def _planned(state: State, request: Request, there: Sealed) -> frozenset[str]:
+    """Return the ids of the runs that a seal planned, if the files now ask for more; empty otherwise.
+
+    Args:
+        state: the state of all requested files.
+        request: the request of the files with the seal; see `_without_choices`.
+        there: the seal.
+    """
+    if there.claims_now(request) != there.content["claims"]:
         return frozenset()
+    names = {space.name for space in request.selection.spaces}
+    names |= {tuned.name for tuned in request.selection.tuned}
     settings, reported = there.content.get("settings", {}), there.content.get("reported", {})
     planned: set[str] = set()
     added: set[str] = set()
     of_grids: set[str] = set()
     for space in state.resolved.selection.spaces:
+        if space.name not in names:
+            continue
         for run in space.requests():
             was = settings.get(space.name)
             if was is not None:

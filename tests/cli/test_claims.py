@@ -680,3 +680,27 @@ def test_the_planned_verdict_is_beside_that_on_all_runs(
     edited = (unsealed / "space.py").read_text().replace("epochs_per_task=2", "epochs_per_task=3")
     (unsealed / "space.py").write_text(edited)
     assert json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)["planned"] == []
+
+
+@pytest.mark.parametrize("has_claims", [True, False])
+def test_a_seal_is_told_beside_a_second_file_that_is_not_sealed(
+    unsealed: Path, prepared_root: Path, finished_tables: Tables, has_claims: bool
+) -> None:
+    """As for a reviewer: the sealed file stays, and another one asks for more."""
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    write_store(unsealed, prepared_root, finished_tables, auc)
+    alone = standing("space.py", prepared_root)
+    assert alone.endswith(" UTC, before the first run")
+    second = (SPACE + CLAIMS * has_claims).replace('"methods"', '"revision"').replace('"above"', '"later"')
+    second = second.replace("epochs_per_task=2", "epochs_per_task=3")
+    (unsealed / "revision.py").write_text(second)
+    for files in (("space.py", "revision.py"), ("revision.py", "space.py")):
+        told_of_both = told(*files, "--json", prepared_root=prepared_root)
+        expected = f"{alone} (space.py)" + "; revision.py: not sealed" * has_claims
+        assert json.loads(told_of_both.stdout)["seal"] == expected
+        (claim,) = told(*files, prepared_root=prepared_root).stdout.splitlines()[:1]
+        assert claim == f"claims of {'these files' if has_claims else 'this file'}, {expected}"
+    changed = (unsealed / "space.py").read_text().replace("range(4)", "range(3)")
+    (unsealed / "space.py").write_text(changed)
+    words = json.loads(told("space.py", "revision.py", "--json", prepared_root=prepared_root).stdout)["seal"]
+    assert "changed since: the search space requests other runs (6 instead of 8): seeds [0, 1, 2]" in words

@@ -104,6 +104,23 @@ class Selection:
         return (FileClaims(self.claims, names),) if self.claims else ()
 
     @property
+    def of_each_file(self) -> list[Selection]:
+        """A selection for each file, with its search spaces and claims and the same options."""
+        selections = []
+        for file, title, of_file in zip(self.files, self.titles, self.declared, strict=True):
+            of_this_file = replace(
+                self,
+                given=tuple(space for space in self.given if space.name in of_file.spaces),
+                reported=tuple(space for space in self.reported if space.name in of_file.spaces),
+                files=(file,),
+                titles=(title,),
+                claims=of_file.claims,
+                declared=(of_file,),
+            )
+            selections.append(of_this_file)
+        return selections
+
+    @property
     def is_as_declared(self) -> bool:
         """Whether it has all runs of its files, with their settings: verdicts on claims are recorded."""
         return bool(self.files) and not (self.settings or self.limit or self.where)
