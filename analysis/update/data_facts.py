@@ -99,6 +99,26 @@ def _flat_channels(frames: FrameSet, instances: Ints, noun: str) -> Iterator[str
         yield f"{name} in {several(count, noun)}"
 
 
+def by_majority(paired: Paired, frames: FrameSet) -> str:
+    """Return a sentence on the recordings of windows: how many are right before and after, each by most of its windows.
+
+    Args:
+        paired: the windows.
+        frames: the frames, which have their recordings.
+    """
+    if frames.recordings is None:
+        return ""
+    _, codes = np.unique(frames.recordings[paired.instances], return_inverse=True)
+    windows = np.bincount(codes)
+    before, after = (2 * np.bincount(codes, model.right) > windows for model in (paired.before, paired.after))
+    many = len(windows)
+    return (
+        f"Shares and limits count windows. Of {several(many, 'recording')}, each right if more than half of its "
+        f"windows are, {int((before & ~after).sum()):,} became wrong and {int((after & ~before).sum()):,} right: "
+        f"{100 * before.mean():.0f} % to {100 * after.mean():.0f} % are right."
+    )
+
+
 def counts_by_task(tested: Tested) -> Iterator[CountByTask]:
     """Yield the numbers of test instances and patients of each task: of all, of each class and of each subgroup."""
     parts = [tested.compared, tested.last]

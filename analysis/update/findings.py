@@ -199,6 +199,8 @@ class Findings:
         copies: sentences on test people whose recordings are in training under another name; empty without any.
         description: the settings that changed, as (name, before, after).
         data: facts about the evaluation data, by name.
+        recordings: sentence on the recordings of windows, each right if more than half of its windows are; empty if
+            instances are no windows of recordings.
         instances: number of compared test instances.
         units: number of distinct patients, or of recordings or instances if people are unknown.
         unit: what the bootstrap resamples: "patient", "recording" or "instance".
@@ -248,6 +250,7 @@ class Findings:
     copies: str
     description: tuple[tuple[str, str, str], ...]
     data: Mapping[str, str]
+    recordings: str
     instances: int
     units: int
     unit: str

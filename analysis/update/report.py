@@ -35,7 +35,7 @@ from ..statistics import MIN_UNITS
 from .bands import banded
 from .copies import copies_in_words
 from .criteria import OF_LAST_TASK, Criteria
-from .data_facts import counts_by_task, described_data
+from .data_facts import by_majority, counts_by_task, described_data
 from .earlier import earlier_tasks, of_last_task
 from .findings import (
     FILE_OF_CRITERIA,
@@ -155,6 +155,7 @@ def make_report(
         | _edition(of_runs, data)
         | _origin(row, other)
         | _named(criteria, criteria_file),
+        recordings=by_majority(paired, frames) if noun == "window" and frames is not None else "",
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,

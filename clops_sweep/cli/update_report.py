@@ -173,6 +173,8 @@ def update_report(
         click.echo(f"  became wrong  {percent(everything.right_to_wrong, units)}")
         click.echo(f"  became right  {percent(everything.wrong_to_right, units)}")
         click.echo(f"  accuracy      {changed}")
+        if report.recordings:
+            click.echo(f"  {report.recordings}")
         for line in earlier_in_words(report):
             click.echo(f"  {line}")
         click.echo(f"  {what_can_be_shown(report)}")

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
 
-from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
+from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
 from clops_sweep.analysis.dashboard.update_reports import reports_of
 from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
@@ -611,6 +611,25 @@ def windows(data_root):
 """
 
 
+def recordings_by_hand(folder: Path) -> str:
+    """The sentence on recordings, from the stored predictions of windows."""
+    frames = open_frames("windows", prepared_root=folder / "prepared")
+    assert frames.recordings is not None
+    rows = read(folder / "results-windows-class_il", "predictions")
+    last = rows["trained_on"].max()
+    rows = rows[(rows["evaluated_on"] > 0) & (rows["evaluated_on"] < last)]
+    rows = rows.assign(recording=frames.recordings[rows["instance"]])
+    rows["right"] = (rows["probability_0"] > 0.5) == (rows["target_0"] > 0)
+    shares = rows.groupby(["trained_on", "recording"])["right"].mean()
+    before, after = shares[last - 1] > 0.5, shares[last] > 0.5
+    assert 0 < after.mean() < 1
+    return (
+        f"Shares and limits count windows. Of {len(after)} recordings, each right if more than half of its windows "
+        f"are, {(before & ~after).sum()} became wrong and {(after & ~before).sum()} right: "
+        f"{100 * before.mean():.0f} % to {100 * after.mean():.0f} % are right."
+    )
+
+
 @pytest.mark.usefixtures("unpainted")
 def test_parts_of_recordings_are_called_windows(ward: Path) -> None:
     declare(ward / "windows.py", WINDOWS)
@@ -618,8 +637,10 @@ def test_parts_of_recordings_are_called_windows(ward: Path) -> None:
     report = updated(ward, dataset="windows", scenario="class_il")
     assert report.noun == "window"
     assert f"{report.instances} test windows of {report.units} patients" in report.html()
+    assert report.recordings == recordings_by_hand(ward)
+    assert f"<p>{report.recordings}</p>" in report.html()
     whole = updated(ward, scenario="time_il")
-    assert whole.noun == "recording"
+    assert (whole.noun, whole.recordings) == ("recording", "")
     text = re.sub("<(style|script).*?</(style|script)>", "", whole.html(), flags=re.DOTALL)
     assert f"{whole.instances} test recordings of {whole.units} patients" in text
     assert "instance" not in text
