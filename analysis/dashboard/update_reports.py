@@ -21,7 +21,7 @@ from clops_sweep.store.launch_folders import plugin_files_to_name, update_report
 from clops_sweep.store.run_store import RunStore
 
 from ..page_head import CRITERIA, JUDGED_BY, PARTS, SUBGROUPS
-from ..stages import has_update
+from ..stages import has_update, stored_origin
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
@@ -247,7 +247,8 @@ def commands_for(
 ) -> list[tuple[str, str]]:
     """Return the commands of the update reports of a finished run, each with what it is about.
 
-    A run without predictions has no command. Subgroups need prepared data of the content that the run was computed on.
+    A run without predictions has no command. A run that began from another one is compared with it. Subgroups need
+    prepared data of the content that the run was computed on.
 
     Args:
         store: the store.
@@ -257,12 +258,15 @@ def commands_for(
         of_folds: the runs of all folds, see `runs_to_pool`.
     """
     run_id = str(row["run_id"])
-    if run_id not in store.predicted() or not has_update(store, run_id):
+    origin = stored_origin(store, row)
+    if run_id not in store.predicted() or not (origin or has_update(store, run_id)):
         return []
     words = _criteria(store, row, files)
     groups = _groups(row, data)
     if groups:
         words += ["--groups", ",".join(groups)]
+    if origin is not None:
+        return [("this run", update_report_command(store, run_id, *words, "--against", origin))]
     commands = [("this run", update_report_command(store, run_id, *words))]
     if of_folds and store.predicted().issuperset(of_folds):
         commands.append(("all folds", update_report_command(store, run_id, *words, "--folds")))

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from clops_sweep.cli.warned import warned
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
-from clops_sweep.experiment.columns import origin_of
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.planning.plan import PlannedRun
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
     from clops_sweep.analysis.tables.best_terminal import BestOfSpace
     from clops_sweep.analysis.tables.tuning import TunedMethod
-    from clops_sweep.store.run_store import RunStore
 
 _MOST_BEST = 4
 """Most search spaces whose best configurations are printed."""
@@ -328,7 +326,7 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     if not best:
         return
     from clops_sweep.analysis.runs_of_folds import runs_to_pool
-    from clops_sweep.analysis.stages import has_update
+    from clops_sweep.analysis.stages import has_update, stored_origin
     from clops_sweep.analysis.tables.best_terminal import in_order_of_validation, proposed_in_words, run_near_mean
 
     store = outcome.state.resolved.store
@@ -342,7 +340,7 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     if not candidates:
         return
     rows = {row["run_id"]: row for row in store.rows("runs", run_ids=list(candidates))}
-    origins = {run_id: _stored_origin(store, row, predicted) for run_id, row in rows.items()}
+    origins = {run_id: stored_origin(store, row) for run_id, row in rows.items()}
     fitting = [run_id for run_id in candidates if origins[run_id] or has_update(store, run_id)]
     if fitting:
         words = _options_of_report(outcome.state.resolved)
@@ -361,14 +359,6 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
             click.echo(printable(why))
         if "--criteria" not in words:
             click.echo(_without_criteria(outcome.state.resolved.selection.files))
-
-
-def _stored_origin(store: RunStore, row: Mapping[str, Any], predicted: Collection[str]) -> str | None:
-    """Return the id of the run that a run began from; None without one, or if its model or predictions are missing."""
-    origin = origin_of(row)
-    if origin is None or origin not in predicted or not store.models.has(origin, "last"):
-        return None
-    return origin
 
 
 def _without_criteria(files: Sequence[Path]) -> str:

@@ -69,9 +69,15 @@ def scores_after(run: ContinualRun, progress: Progress) -> EpochScores:
     return EpochScores(progress, measure, values)
 
 
-def epoch_line(scores: EpochScores) -> str:
-    """Return a line for the log after an epoch."""
+def epoch_line(scores: EpochScores, split: str) -> str:
+    """Return a line for the log after an epoch.
+
+    Args:
+        scores: the scores.
+        split: the split that they are on, such as "validation".
+    """
     progress = scores.progress
     values = ", ".join(f"{value:.4f} ({task})" for task, value in scores.values.items())
     task = f"task {progress.task} of {progress.tasks} ({progress.task_name})"
-    return f"{task}, epoch {progress.epoch} of {progress.epochs}: {scores.measure} {values}"
+    scored = f": {split} {scores.measure} {values}" if values else ""
+    return f"{task}, epoch {progress.epoch} of {progress.epochs}{scored}"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import ContinualRun, encode, read
+from clops_sweep.analysis.dashboard.update_reports import commands_for
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.provenance import plugins_of
@@ -130,6 +131,10 @@ def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_pro
     said, _, recommended = line.partition(": ")
     assert said.endswith(" of er, against the run that it began from")
     assert f" --against {run_id}" in recommended
+    store = RunStore(tmp_path / "results")
+    ((what, of_page),) = commands_for(store, store.rows("runs", run_ids=[row["run_id"]])[0])
+    assert what == "this run"
+    assert f" --against {run_id}" in of_page, "on the dashboard, too"
     assert " --criteria wards_2027_criteria.toml" in recommended
     reported = in_process(*shlex.split(recommended)[1:])
     assert f"-against-{run_id}.html" in reported.stdout, reported.stderr

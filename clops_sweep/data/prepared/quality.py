@@ -38,6 +38,7 @@ class Quality:
         flat: share of stored rows that are flat, and frames that were left out because they are; None if unknown.
         amplitude: median, 1st and 99th percentile of the samples, by unit.
         ages: lowest, median and highest number of each column for subgroups that holds numbers, over recordings.
+        unknown: number of recordings without a number, of each column in `ages`.
         categories: number of recordings of each value of the other columns, the most frequent first.
     """
 
@@ -52,6 +53,7 @@ class Quality:
     flat: float | None
     amplitude: Mapping[str, tuple[float, float, float]]
     ages: Mapping[str, tuple[float, float, float]]
+    unknown: Mapping[str, int]
     categories: Mapping[str, Mapping[str, int]]
 
 
@@ -110,12 +112,14 @@ def _of_rows(
         missing = facts.dropped.get("missing samples", 0) / every
         flat = (flat_frames + facts.dropped.get("flat line", 0)) / every
     ages: dict[str, tuple[float, float, float]] = {}
+    unknown: dict[str, int] = {}
     categories: dict[str, dict[str, int]] = {}
     for column, values in manifest.groups.items():
         counts = Counter(values[code] for code in table.group(column)[rows[first]].tolist())
         numbers = [float(value) for value in counts.elements() if is_number(value)]
         if 2 * len(numbers) > counts.total() - counts[UNKNOWN]:
             ages[column] = float(np.min(numbers)), float(np.median(numbers)), float(np.max(numbers))
+            unknown[column] = counts.total() - len(numbers)
         else:
             categories[column] = dict(counts.most_common())
     return Quality(
@@ -130,6 +134,7 @@ def _of_rows(
         flat=flat,
         amplitude=_amplitude(prepared, rows),
         ages=ages,
+        unknown=unknown,
         categories=categories,
     )
 

@@ -86,10 +86,12 @@ def _amplitude(amplitude: tuple[float, float, float] | None) -> str:
 
 
 def _group(row: Quality, column: str) -> str:
-    """Return the range of a column of numbers, or the recordings of each value of another one."""
+    """Return the range of a column of numbers, with the recordings without one; else the recordings of each value."""
     if column in row.ages:
         lowest, median, highest = row.ages[column]
-        return f"{lowest:g} to {highest:g}, median {median:g}"
+        text = f"{lowest:g} to {highest:g}, median {median:g}"
+        missing = row.unknown.get(column, 0)
+        return f"{text}, {missing:,} missing" if missing else text
     counts = list(row.categories.get(column, {}).items())
     texts = [f"{shorten(value)} {count:,}" for value, count in counts[:_MOST_VALUES]]
     more = len(counts) - len(texts)

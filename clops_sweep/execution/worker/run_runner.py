@@ -161,7 +161,7 @@ class RunRunner:
             return
         self._print_at = now + max(1.0, (now - self._started) / 100)
         scores = scores_after(run, progress)
-        print(epoch_line(scores))
+        print(epoch_line(scores, run.config.curves or "validation"))
         self._send(Scored(scores))
 
     def _check_shared(self) -> None:

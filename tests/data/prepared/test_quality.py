@@ -72,6 +72,7 @@ def test_the_quality_of_each_ward(tmp_path: Path) -> None:
     assert second.missing == 0
     assert second.flat == pytest.approx(1 / 63), "one channel of one of 21 frames"
     assert first.ages == {"age": (40, 42, 45)}
+    assert (first.unknown, second.unknown) == ({"age": 1}, {"age": 0})
     assert first.categories == {"sex": {"f": 3, "m": 3}}
     of_ward = [signal for name, _, signal, _ in _recordings() if name == "B"]
     voltages = np.concatenate([signal[:2].ravel() for signal in of_ward])
@@ -102,6 +103,6 @@ def test_the_cells_of_the_table(tmp_path: Path) -> None:
         "flat": "8.3 %",
         "mV: median, 1 % to 99 %": "",
         "bpm: median, 1 % to 99 %": "",
-        "age": "40 to 45, median 42",
+        "age": "40 to 45, median 42, 1 missing",
         "sex": "f 3, m 3",
     }

@@ -194,7 +194,8 @@ def test_what_is_told_is_what_is_stored() -> None:
         assert dict(after.values) == dict(zip(rows["task"], rows["auc"], strict=True))
         assert set(rows["training_task"]) == {after.progress.task_name}
         for task, value in after.values.items():
-            assert f"{value:.4f} ({task})" in epoch_line(after)
+            assert f"{value:.4f} ({task})" in epoch_line(after, "validation")
+        assert ": validation auc " in epoch_line(after, "validation")
         assert {name: event.metrics[f"loss/{name}"] for name in rows["task"]} == dict(
             zip(rows["task"], rows["loss"], strict=True)
         )
