@@ -192,7 +192,9 @@ def write_report(
     if compared is not None:
         sections.insert(0, compared)
     if tuned:
-        sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files, joint))
+        of_results = [section for section in sections if not section.of_tuning]
+        tuning = _tuning_section(tuned, [section.anchor for section in sections], files, joint)
+        sections.insert(len(of_results), tuning)
     results = [it for it in experiments if not it.is_tuning]
     if claims:
         decided = verdicts_by_file(claims, written, store, frames, record=keep_verdicts)

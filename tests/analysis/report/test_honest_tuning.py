@@ -120,7 +120,8 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
         assert "<h2>Tuning of er</h2>" in page
         assert "4 of 4 reported runs are finished, and" in lead
         assert re.search(r"\d+ of \d+ tuning runs are finished\.", lead)
-        assert page.index('<figure id="setup"') < page.index('<section id="tuning"') < page.index('id="first-ward"')
+        assert page.index('<figure id="setup"') < page.index('id="first-ward"') < page.index('<section id="tuning"')
+        assert page.index('<section id="tuning"') < page.index("<h2>Tuning of er</h2>")
     assert ("over patient splits, each the mean over its seeds" in page) == known  # the table of tuning
     assert ("reported runs</th>" in re.sub("<(?!/th).*?>", "", page)) == known
     for title in (
