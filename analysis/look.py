@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
+from clops_sweep.analysis.drawing.scale_bars import bar_length
 from clops_sweep.analysis.drawing.style import as_png, colour, new_figure
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import SPLIT_NAMES
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 
 DRAWN = 12
 _MOST_ROWS = 500
-_STYLE = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
+_STYLE = (
+    "body{font:14px sans-serif;margin:1em;overflow-wrap:anywhere}img{max-width:100%;height:auto}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;overflow-wrap:normal}td,th{padding:2px 8px;text-align:right}"
+)
+_VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 
 
 def look(
@@ -47,7 +52,7 @@ def look(
     parts = [_title(manifest, frames), _list_of_warnings(prepared, frames)]
     for title, table in _tables(prepared, frames).items():
         parts.append(Markup("<h2>{}</h2>").format(title))
-        parts.append(Markup(table.to_html()))
+        parts.append(Markup('<div class="wide" tabindex="0">{}</div>').format(Markup(table.to_html())))
     codes = range(len(frames.classes))
     for code in codes:
         parts.append(_drawn(frames, code, "", np.asarray))
@@ -55,7 +60,7 @@ def look(
         adapt = adapter_of(frames)
         for code in codes:
             parts.append(_drawn(frames, code, f", as {encoder} takes them", adapt))
-    head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(manifest.name)}</title>'
+    head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8">{_VIEWPORT}<title>{escape(manifest.name)}</title>'
     return f"{head}<style>{_STYLE}</style>{Markup('').join(parts)}</html>\n"
 
 
@@ -209,7 +214,15 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
                 axes.text(left + 0.02, values.mean(), frames.lead_names[channel][:8], fontsize=7, bbox=behind)
         person = frames.patient_names[frames.patients[row]][:40]
         unit = frames.unit if is_of_one_unit and not how else ""
-        axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {unit}", fontsize=8)
+        said = f"{person}: {low:.3g} to {high:.3g} {unit}"
+        span = float(np.ptp(signal, axis=1).max())
+        length = bar_length(span) if unit else 0.0
+        if length:
+            middle = bottom + 0.05 + 0.8 * 0.5 / len(signal)  # of the lowest channel
+            half = 0.5 * length * 0.8 * 0.9 / span / len(signal)
+            axes.plot([left + 0.988] * 2, [middle - half, middle + half], color="black", lw=2, solid_capstyle="butt")
+            said += f"; bar {length:g} {unit}"
+        axes.text(left + 0.02, bottom + 0.9, said, fontsize=8)
     title = frames.classes[code] + how
     image = base64.b64encode(as_png(figure)).decode()
     picture = Markup('<img src="data:image/png;base64,{}" alt="{} frames of class {}" width="1000">')

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from ..drawing.labels import shortened
+from ..drawing.scale_bars import bar_length
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..drawing.values_in_words import NamedValues
@@ -174,6 +175,22 @@ def _draw_strip(axes: Axes, tracing: FlipTracing) -> None:
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, length)
     axes.grid(axis="x", color=GRID, lw=0.5)
+    _draw_bar(axes, tracing, span)
+
+
+def _draw_bar(axes: Axes, tracing: FlipTracing, span: float) -> None:
+    """Draw a scale bar right of the signal; none if it is flat, or if its channels have several units."""
+    length = bar_length(span)
+    if not length or "," in tracing.unit:
+        return
+    low, high = axes.get_ylim()
+    middle = (low + high) / 2
+    beside = axes.get_yaxis_transform()
+    ends = [middle - length / 2, middle + length / 2]
+    axes.plot([1.015, 1.015], ends, color="#222222", lw=1.5, transform=beside, clip_on=False, solid_capstyle="butt")
+    text = f"{length:g} {tracing.unit}"
+    axes.text(1.025, middle, text, fontsize=7.5, va="center", rotation="vertical", transform=beside)
+    axes.set_ylim(low, high)
 
 
 def _ends(quantities: Sequence[Quantity]) -> list[float]:

@@ -48,6 +48,8 @@ def test_the_page_has_counts_and_frames_of_each_class(tmp_path: Path) -> None:
     assert "40 frames of 20 people: 2 x 200 samples, 2 s at 100 Hz, in mV" in page
     assert re.search(r"<th>b &amp; c</th>\s*<td>12 \(6\)</td>\s*<td>4 \(2\)</td>\s*<td>4 \(2\)</td>", page)
     assert "&lt;b&gt;" in page
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert page.count('<div class="wide" tabindex="0"><table') == page.count("<table"), "each is scrolled by itself"
     images = re.findall(r'base64,([^"]+)" alt="12 frames of class', page)
     assert len(images) == 2
     for image in images:
