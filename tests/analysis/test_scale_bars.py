@@ -26,7 +26,7 @@ def test_flat_signals_have_no_bar(span: float) -> None:
 
 @pytest.mark.parametrize(("unit", "bars"), [("mV", 1), ("mV, bpm", 0)])
 def test_a_tracing_of_an_update_report_has_a_bar_in_its_unit(unit: str, bars: int) -> None:
-    flip = Flip(0, "ward A", "AF", "AF", "SR", "wrong", 0.9, 0.2)
+    flip = Flip(0, "ward A", "AF", "AF", "SR", "wrong", 0.9, 0.2, "ward A")
     signal = np.stack([np.linspace(-1, 1.2, 50), np.zeros(50)])
     (axes,) = draw_tracing_of_flip(FlipTracing("P1", flip, signal, ("I", "II"), 5.0, unit)).axes
     drawn = [line.get_ydata() for line in axes.lines[2:]]
