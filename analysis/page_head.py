@@ -10,6 +10,9 @@ PARTS: Final = "clops-sweep-parts"
 CRITERIA: Final = "clops-sweep-criteria"
 """Name of the entry with the name of the file of criteria."""
 
+VERDICT: Final = "clops-sweep-verdict"
+"""Name of the entry with the verdict and the limits of a page that is judged by criteria, as JSON."""
+
 SUBGROUPS: Final = "subgroups by "
 """How the part of a page with subgroups begins; their column follows."""
 

@@ -92,6 +92,17 @@ class Criteria:
         return {name: limit for name, limit in vars(self).items() if limit is not None and name not in _DEMANDS}
 
     @property
+    def by_name(self) -> dict[str, float]:
+        """Limits and demands by name, a limit of a class or task with it, as in "min_sensitivity of AF"."""
+        named: dict[str, float] = {}
+        for name, limit in self.limits.items():
+            if isinstance(limit, Mapping):
+                named |= {f"{name} of {of}": float(of_one) for of, of_one in limit.items()}
+            else:
+                named[name] = float(limit)
+        return named | {name: float(demand) for name, demand in self.demands.items()}
+
+    @property
     def demands(self) -> dict[str, int | bool]:
         """What is asked of all verdicts, by name."""
         return {name: vars(self)[name] for name in _DEMANDS if vars(self)[name]}

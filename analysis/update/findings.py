@@ -236,6 +236,8 @@ class Findings:
         judged_on: sentences on the tasks that criteria are about; empty without criteria or `against`.
         unknown: number of instances without a value, by subgroup column.
         criteria: verdicts on the acceptance criteria.
+        limits: the limits and demands of the criteria by name, such as "min_sensitivity of AF"; empty without criteria.
+        judged_before: sentences on pages of the same comparison that were judged by other criteria; empty without any.
         limitations: sentences for the reader of the report.
         models: facts about the two models, as (name, before, after): ids, versions, hashes.
         commands: commands that repeat the report, each with its purpose.
@@ -280,6 +282,8 @@ class Findings:
     judged_on: str
     unknown: Mapping[str, int]
     criteria: tuple[Decision, ...]
+    limits: Mapping[str, float]
+    judged_before: str
     limitations: tuple[str, ...]
     models: tuple[tuple[str, str, str], ...]
     commands: tuple[tuple[str, str], ...]

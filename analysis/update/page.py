@@ -11,7 +11,7 @@ from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number
-from ..page_head import CRITERIA, PARTS
+from ..page_head import CRITERIA, PARTS, VERDICT
 from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
@@ -42,6 +42,8 @@ def render_page(report: Findings) -> str:
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     content |= {"unrounded": _UNROUNDED, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
     content |= {"criteria_name": CRITERIA, "file_of_criteria": report.data.get(FILE_OF_CRITERIA, "")}
+    judged = json.dumps({"verdict": verdict(report), "limits": dict(report.limits)}) if report.criteria else ""
+    content |= {"verdict_name": VERDICT, "judged": judged}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)

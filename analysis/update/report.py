@@ -190,6 +190,8 @@ def make_report(
         judged_on="" if criteria is None else compared.judged_on,
         unknown={name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()},
         criteria=(),
+        limits={} if criteria is None else criteria.by_name,
+        judged_before="",
         limitations=(),
         models=tuple(models_of(store, *compared.models)),
         commands=tuple(commands_for(store, compared.rows, asked, data.root, of_runs.data.root)),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from html.parser import HTMLParser
+from itertools import takewhile
 from pathlib import Path
 
 from clops_sweep.errors import listed
 
-from ..page_head import PARTS
+from ..page_head import JUDGED_BY, PARTS, VERDICT
 
 _HEAD = 2**16
 """Bytes at the start of a page that contain the list of its parts."""
@@ -37,6 +39,45 @@ def why_kept(path: Path, parts: frozenset[str]) -> str:
     return f"it has {listed(lost)}, which this report lacks" if lost else ""
 
 
+def judged_before(path: Path, parts: frozenset[str], limits: Mapping[str, float]) -> str:
+    """Return sentences on the pages beside a new one that were judged by other criteria; empty without any.
+
+    Args:
+        path: NAME.html; NAME-2.html and so on are looked at, too.
+        parts: the parts of the new page.
+        limits: the limits of its criteria, by name.
+    """
+    judged = _judged_by(parts)
+    sentences = []
+    for candidate in takewhile(Path.exists, _names(path)):
+        there = _parts_of(candidate)
+        if there is None or not _judged_by(there) or _judged_by(there) == judged:
+            continue
+        day = datetime.fromtimestamp(candidate.stat().st_mtime, UTC).date()
+        sentence = f"Judged by other criteria on {day} ({candidate.name})"
+        with suppress(ValueError, TypeError, KeyError, AttributeError):  # of an earlier version, or of another program
+            earlier = json.loads(_entries_of(candidate)[VERDICT] or "")
+            changed = "; ".join(_changed_limits(earlier["limits"], limits)) if limits else ""
+            sentence += f": {str(earlier['verdict']).rstrip('.')}"
+            sentence += f". Limits that differ: {changed}" if changed else ""
+        sentences.append(f"{sentence}.")
+    return " ".join(sentences)
+
+
+def _judged_by(parts: frozenset[str]) -> set[str]:
+    return {part for part in parts if part.startswith(JUDGED_BY)}
+
+
+def _changed_limits(earlier: Mapping[str, float], now: Mapping[str, float]) -> Iterator[str]:
+    """Yield the limits that differ, such as "max_flips 0.05 there, 0.5 here"."""
+    for name in dict.fromkeys([*earlier, *now]):
+        values = []
+        for limits in (earlier, now):
+            values.append(f"{limits[name]:g}" if name in limits else "none")
+        if values[0] != values[1]:
+            yield f"{name} {values[0]} there, {values[1]} here"
+
+
 def _names(path: Path) -> Iterator[Path]:
     yield path
     number = 2
@@ -48,13 +89,19 @@ def _names(path: Path) -> Iterator[Path]:
 def _parts_of(path: Path) -> frozenset[str] | None:
     """Return the parts of a page; None for a file that does not list them."""
     with suppress(OSError, ValueError, TypeError):
-        with path.open("rb") as opened:
-            head = opened.read(_HEAD).decode(errors="replace")
-        entries = _Entries()
-        entries.feed(head)
-        if PARTS in entries.contents:
-            return frozenset(json.loads(entries.contents[PARTS] or ""))
+        contents = _entries_of(path)
+        if PARTS in contents:
+            return frozenset(json.loads(contents[PARTS] or ""))
     return None
+
+
+def _entries_of(path: Path) -> dict[str | None, str | None]:
+    """Return the `meta` entries of a page, name to content."""
+    with path.open("rb") as opened:
+        head = opened.read(_HEAD).decode(errors="replace")
+    entries = _Entries()
+    entries.feed(head)
+    return entries.contents
 
 
 class _Entries(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,7 @@ def update_report(
     )
     from clops_sweep.analysis.update.report import make_report, newest_that_fits
     from clops_sweep.analysis.update.shares import percent, percents
-    from clops_sweep.analysis.update.written import page_to_write
+    from clops_sweep.analysis.update.written import judged_before, page_to_write
     from clops_sweep.data.files.folder import one_sentence
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.learning.encoders.encoders import Encoders
@@ -142,6 +143,7 @@ def update_report(
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     compared += "-folds" if report.folds else ""
     usual = (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
+    report = replace(report, judged_before=judged_before(usual, report.parts, report.limits))
     page = output or page_to_write(usual, report.parts)
     if page.is_dir():
         raise UsageError(f"{page}: it is a folder; expected the name of an HTML file")
@@ -189,6 +191,8 @@ def update_report(
         for decision in by_verdict(report.criteria):
             click.echo(f"  {_in_words(decision, report)}")
         click.echo(verdict(report))
+        if report.judged_before:
+            click.echo(printable(report.judged_before))
         click.echo(f"report: {page.resolve()}")
     if report.holds is None:
         raise Ended(EXIT_UNDECIDED)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +167,14 @@ def test_a_page_judged_by_other_criteria_is_kept(made: tuple[Path, list[str]], a
     judged = page.read_text()
     name, said = written("--criteria", loose)
     assert name == f"update-{run_id}-2.html"
+    day = datetime.fromtimestamp(page.stat().st_mtime, UTC).date()
+    relaxed = html.unescape((page.parent / name).read_text())
+    (verdict,) = re.findall(r'<p class="verdict[^>]*>([^<]*)[.]</p>', html.unescape(judged))
+    assert "acceptance criteri" in verdict
+    verdict = verdict.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"Judged by other criteria on {day} ({page.name}): {verdict}. Limits that differ: " in relaxed
+    assert "Limits that differ: max_flips 0 there, 1 here; min_accuracy 1 there, none here." in relaxed
+    assert "Judged by other criteria" not in judged
     why = rf"kept, because it has acceptance criteria of SHA-256 [0-9a-f]{{8}}, which this report lacks; .* is {name}"
     assert re.search(why, said)
     name, said = written()
