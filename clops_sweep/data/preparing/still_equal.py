@@ -11,18 +11,10 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.combining import Member
-from clops_sweep.data.declared.file_folder import SignalFile
-from clops_sweep.data.declared.formats.ecg_files import from_ecg
-from clops_sweep.data.declared.formats.hdf5_rows import Hdf5Rows
-from clops_sweep.data.declared.formats.read_files import ReadFile
-from clops_sweep.data.declared.formats.readers import from_edf
-from clops_sweep.data.declared.formats.variable_files import from_mat, from_npz
-from clops_sweep.data.declared.wfdb_folder import WfdbRecord
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.freshness import (
@@ -39,8 +31,7 @@ from clops_sweep.data.prepared.freshness import (
 from clops_sweep.data.prepared.listing import listing_hash
 from clops_sweep.data.prepared.manifest import MANIFEST, Manifest, read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, prepared_set, required_set
-from clops_sweep.data.records import OnError, Source
-from clops_sweep.data.sets.data_set import DataSet
+from clops_sweep.data.records import OnError
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import UsageError
 
@@ -49,12 +40,6 @@ READ_AGAIN: Final = 200e6
 
 _SAID_FROM: Final = 5e6
 """Bytes of source files from which a line says that they are read again."""
-
-_READ_ONE_FILE: Final = (from_edf, from_ecg, from_mat, from_npz)
-"""Readers that open no file but the one that they are given."""
-
-_NAME_THEIR_FILES: Final = (SignalFile, WfdbRecord, Hdf5Rows)
-"""Recordings that read the files that they name, and files of the same name with another ending."""
 
 
 def current_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
@@ -115,6 +100,8 @@ def _present_manifest(
     folder: Path, manifest: Manifest, root: Path, there: Mapping[str, Path], changed: Sequence[Change]
 ) -> Manifest | None:
     """Return the manifest with the present source files if they give the same frames; None otherwise, or if unknown."""
+    from clops_sweep.data.preparing.files_read import may_be_read
+
     data = data_set(manifest.name, manifest.options)
     records = data.find(root)
     if isinstance(records, list):
@@ -123,7 +110,7 @@ def _present_manifest(
         if listing is not None and known is not None:
             if listing != known:
                 return None
-            if not _may_be_read(data, records, changed):
+            if not may_be_read(data, records, changed):
                 return replace(manifest, sources=_sources_now(manifest, there, changed))
     del records
     size = sum(_size(file) for file in there.values())
@@ -150,48 +137,6 @@ def _sources_now(manifest: Manifest, there: Mapping[str, Path], changed: Sequenc
         elif change.how == "edited":
             sources[change.what] = file_sha256(there[change.what])
     return sources
-
-
-def _may_be_read(data: DataSet, records: Sequence[Source], changed: Sequence[Change]) -> bool:
-    """Return whether the frames of listed recordings may depend on a changed file.
-
-    They depend on their files and perhaps on those beside them with the same name and another ending. Functions of
-    users may read any file.
-    """
-    declared = DATASETS.declared(data.name)
-    of_folds = None if declared is None else declared.folds
-    keys = {data.file_key(file) for source in records for file in source.files}
-    names = {_without_ending(key) for key in keys}
-    only_added = all(change.how == "added" for change in changed)
-    if not all(_names_its_files(source, only_added) for source in records):
-        return True
-    for change in changed:
-        key = change.what
-        folders = {parent.as_posix() for parent in PurePosixPath(key).parents}
-        if key in keys or key == of_folds or _without_ending(key) in names or not keys.isdisjoint(folders):
-            return True
-    return False
-
-
-def _names_its_files(source: Source, only_added: bool) -> bool:
-    """Return whether a recording reads no file but those that it names, and those beside them.
-
-    Args:
-        source: the recording.
-        only_added: whether files were only added: a reader of this package reads others only if a header names them.
-    """
-    if isinstance(source, Member):
-        return _names_its_files(source.inner, only_added)
-    if isinstance(source, ReadFile):
-        reader = source.read_by
-        return reader.function in _READ_ONE_FILE or (only_added and reader.is_of_this_package)
-    return isinstance(source, _NAME_THEIR_FILES)
-
-
-def _without_ending(key: str) -> str:
-    """Return the key of a file up to the first dot of its name."""
-    folder, _, name = key.rpartition("/")
-    return f"{folder}/{name.split('.')[0]}"
 
 
 def _read_again(folder: Path, manifest: Manifest, root: Path, there: Mapping[str, Path]) -> Manifest | None:
