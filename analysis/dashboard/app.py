@@ -235,7 +235,7 @@ class Dashboard:
         sentences = []
         for change in snapshot.once("changes", lambda _: self._changes()):
             sentences.append(f"{change[0].upper()}{change[1:]}.")
-        return [*sentences, *replaced(snapshot, self._followed.store)]
+        return [*sentences, *replaced(snapshot)]
 
     def _by_task(self, snapshot: Snapshot) -> dict[str, ScoresByTask]:
         """Return the test scores by task of each experiment that reports results and whose tasks are no classes."""

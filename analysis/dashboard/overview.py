@@ -12,7 +12,6 @@ import pandas as pd
 
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.spaces.search_space import search_of
-from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..editions import replaced_in_words
@@ -111,7 +110,7 @@ def on_edge(snapshot: Snapshot) -> str:
     return edges_in_words(edges)
 
 
-def replaced(snapshot: Snapshot, store: RunStore) -> list[str]:
+def replaced(snapshot: Snapshot) -> list[str]:
     """Return a sentence for each experiment with runs that are left aside, as they are of another edition of data.
 
     Runs that no experiment shows, because each shows one edition, are counted in a sentence of their own.
@@ -121,10 +120,10 @@ def replaced(snapshot: Snapshot, store: RunStore) -> list[str]:
         experiment = section.experiment
         if words := replaced_in_words(experiment.replaced):
             sentences.append(f"{experiment.name}: {words}.")
-    return [*sentences, *_not_shown(snapshot, store)]
+    return [*sentences, *_not_shown(snapshot)]
 
 
-def _not_shown(snapshot: Snapshot, store: RunStore) -> list[str]:
+def _not_shown(snapshot: Snapshot) -> list[str]:
     """Return a sentence on the runs of other editions of the data that no experiment shows; empty without any."""
     on_page: set[str] = set()
     aside: dict[str, str] = {}
@@ -139,10 +138,9 @@ def _not_shown(snapshot: Snapshot, store: RunStore) -> list[str]:
     of_editions = Counter((row.dataset, aside[row.data_hash]) for row in others.itertuples())
     counted = ", ".join(f"{count:,} of {name}@{digits}" for (name, digits), count in sorted(of_editions.items()))
     are = "is of another edition" if len(others) == 1 else "are of other editions"
-    ((_, most), _), *_ = of_editions.most_common(1)
     return [
         f"{len(others):,} of {plural(len(runs), 'run')} {are} of the data and not shown ({counted}): each experiment "
-        f"shows one edition. Report on another one: {store.command('report', '--data-hash', most)}"
+        "shows one edition."
     ]
 
 

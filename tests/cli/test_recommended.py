@@ -487,6 +487,9 @@ REPEATED = "tests/cli/test_update_criteria.py:the_last_section_has_commands_that
 FOLDS = "tests/data/prepared/test_fixed_folds.py:people_keep_the_folds_of_an_earlier_edition_and_new_ones_are_dealt"
 PLACES = {
     "clops_sweep/data/preparing/edition_changes.py:__str__": FOLDS,
+    "clops_sweep/data/preparing/edition_changes.py:why_folds_differ": (
+        "tests/data/prepared/test_fixed_folds.py:a_table_of_other_folds_than_those_of_the_runs_is_named"
+    ),
     "clops_sweep/data/declared/fold_table.py:_rows": FOLDS,
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
