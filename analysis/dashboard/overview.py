@@ -135,7 +135,7 @@ def _not_shown(snapshot: Snapshot) -> list[str]:
     others = runs[~runs.index.isin(on_page) & runs["data_hash"].isin(aside.keys())]
     if not len(others):
         return []
-    of_editions = Counter((row.dataset, aside[row.data_hash]) for row in others.itertuples())
+    of_editions = Counter((row.dataset, aside[str(row.data_hash)]) for row in others.itertuples())
     counted = ", ".join(f"{count:,} of {name}@{digits}" for (name, digits), count in sorted(of_editions.items()))
     are = "is of another edition" if len(others) == 1 else "are of other editions"
     return [
