@@ -31,6 +31,11 @@ _TIMES_OF_ECG: Final = 8
 """ECGs of two people usually differ by a factor of less than 6, if noise in single frames does not count."""
 _LEAST_FRAMES: Final = 3
 """Frames of a recording from which noise in one of them does not decide its span."""
+_TIMES_OF_CHANNELS: Final = 10
+"""Leads of an ECG, or channels of an EEG, usually differ by a factor of less than 5."""
+
+CHANNELS_APART: Final = "scales of channels differ by a factor of "
+"""Begin of the note on a data set whose channels have very different scales."""
 
 
 def spans_of(statistics: NDArray[np.float64], gain: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -77,6 +82,38 @@ def _is_unusual(span: float, unit: str, standard: str) -> bool:
         return False
     low, high = _USUAL[standard]
     return not low <= span * to_standard <= high
+
+
+def channel_scale_notes(
+    spans: NDArray[np.float64], leads: NDArray[np.int16], channels: Sequence[str], units: str
+) -> list[str]:
+    """Return a sentence if channels usually span `_TIMES_OF_CHANNELS` times more than others: these count for little.
+
+    The span of a channel is the median over its frames that are not flat.
+
+    Args:
+        spans: highest minus lowest sample of each frame, in units, [n].
+        leads: channel of each frame, [n].
+        channels: names of the channels.
+        units: the unit of the data set, or those of its channels.
+    """
+    usual: dict[int, float] = {}
+    for code in np.unique(leads).tolist():
+        moving = spans[(leads == code) & (spans > 0)]
+        if len(moving):
+            usual[code] = float(np.median(moving))
+    if not usual:
+        return []
+    smallest, largest = min(usual, key=usual.__getitem__), max(usual, key=usual.__getitem__)
+    times = usual[largest] / usual[smallest]
+    if not times >= _TIMES_OF_CHANNELS:
+        return []
+    of_channels = of_each(units, len(channels)) or ("",) * len(channels)
+    either = [f"{channels[code]} {usual[code]:.3g} {of_channels[code]}".rstrip() for code in (largest, smallest)]
+    return [
+        f"{CHANNELS_APART}{float(f'{times:.2g}'):,.0f} (usual span in a frame: {', '.join(either)}); with "
+        "normalize='none', a network hardly learns from the small ones: set normalize='zscore' in RunConfig"
+    ]
 
 
 def scale_notes(

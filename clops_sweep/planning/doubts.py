@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.data.recording_facts import PEOPLE_MAY_BE_RECORDINGS, PEOPLE_NOT_GIVEN
+from clops_sweep.data.scales import CHANNELS_APART
 from clops_sweep.errors import listed
-from clops_sweep.experiment.config import BY_DIFFICULTY
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
 
 def doubts(state: State) -> list[str]:
-    """Return sentences on prepared data: doubtful people, fields without effect, task orders."""
+    """Return sentences on prepared data: doubtful people, scales of channels, fields without effect, task orders."""
     request = state.resolved
     used = dict.fromkeys(config.dataset for config in request.selection.configs)
+    as_stored = {config.dataset for config in request.selection.configs if _has_default_scales(config)}
     sentences = []
     for dataset in used:
+        doubtful = [PEOPLE_NOT_GIVEN, PEOPLE_MAY_BE_RECORDINGS]
+        if dataset in as_stored:
+            doubtful.append(CHANNELS_APART)
         for note in request.data.notes(dataset):
-            if note.startswith((PEOPLE_NOT_GIVEN, PEOPLE_MAY_BE_RECORDINGS)):
+            if note.startswith(tuple(doubtful)):
                 sentences.append(f"{dataset}: {note}")
     return [*sentences, *_unused_domains(request), *_seeds_of_given_splits(request), *_new_before_learned(request)]
+
+
+def _has_default_scales(config: RunConfig) -> bool:
+    """Return whether a network is trained on frames as stored because `normalize` was not given."""
+    return config.normalize == "none" and "normalize" not in config.explicit and config.encoder is None
 
 
 def _seeds_of_given_splits(request: Request) -> list[str]:

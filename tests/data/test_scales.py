@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recording, dataset, prepare
-from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_notes, usual_scale_notes
+from clops_sweep.data.scales import (
+    channel_scale_notes,
+    domain_scale_notes,
+    ecg_scale_notes,
+    scale_notes,
+    usual_scale_notes,
+)
 from tests.data.declared_files import forget, waves
 
 CLASSES = ("N", "AF")
@@ -193,3 +199,19 @@ def test_a_gain_of_3_in_one_ward_is_noted_if_wards_hardly_overlap() -> None:
     assert _one_lead([usual[:9], usual[:9], threefold[:9]]) == [], "too few recordings to see that they do not overlap"
     wide = np.geomspace(0.2, 5, 12).tolist()
     assert _one_lead([wide, wide, [3 * span for span in wide]]) == []
+
+
+@pytest.mark.parametrize(("factor", "is_noted"), [(9.0, False), (1 / 9, False), (12.0, True), (1 / 12, True)])
+def test_channels_whose_scales_are_far_apart_are_noted(factor: float, is_noted: bool) -> None:
+    leads = np.repeat(np.array([0, 1, 2], np.int16), 3)
+    spans = np.array([1.0, 1.0, 500.0, factor, factor, 0.0, 1.0, 1.0, 1.0])
+    assert bool(channel_scale_notes(spans, leads, ["a", "b", "c"], "mV")) == is_noted
+    assert channel_scale_notes(np.zeros(9), leads, ["a", "b", "c"], "mV") == []
+
+
+def test_channels_of_a_wearable_are_noted_with_spans_and_remedy() -> None:
+    leads = np.array([0, 1, 0, 1], np.int16)
+    assert channel_scale_notes(np.array([118.0, 4.0, 122.0, 4.0]), leads, ["EEG", "acc"], "uV, g") == [
+        "scales of channels differ by a factor of 30 (usual span in a frame: EEG 120 uV, acc 4 g); with "
+        "normalize='none', a network hardly learns from the small ones: set normalize='zscore' in RunConfig"
+    ]

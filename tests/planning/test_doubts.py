@@ -22,6 +22,23 @@ def wards(data_root):
 
 SPACE = SearchSpace("rooms", RunConfig(dataset="NAME", network="small_cnn", epochs_per_task=1), seeds=[0])
 """
+WEARABLE = """
+import numpy as np
+
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+
+@dataset("NAME"DECLARED)
+def wearable(data_root):
+    y = np.arange(96) % 2
+    x = np.random.default_rng(0).normal(size=(96, 2, 50)) + y[:, None, None]
+    x[:, 0] *= 30
+    people = np.arange(96) // 4
+    return Recordings(x, 50, ["EEG", "acc"], ["uV", "g"], labels=y, classes=["no", "yes"], patients=people)
+
+
+SPACE = SearchSpace("worn", RunConfig(dataset="NAME", network="small_cnn", epochs_per_task=1GIVEN), seeds=[0])
+"""
 SPACE = """
 import numpy as np
 
@@ -118,3 +135,59 @@ def test_split_seeds_of_a_split_that_is_given_are_said_to_repeat_runs(
         "given_wards: its split is given in the data, so all 3 split seeds give the same runs; leave out split_seed"
     )
     assert (sentence in plan.output) == is_said, plan.output
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "given", "is_noted", "is_doubted"),
+    [
+        ("worn_default", "", "", True, True),
+        ("worn_given", "", ", normalize='zscore'", True, False),
+        ("worn_chosen", "", ", normalize='none'", True, False),
+        ("worn_declared", ", normalize='zscore'", "", False, False),
+    ],
+)
+def test_channels_of_very_different_scales_are_named(
+    name: str, declared: str, given: str, is_noted: bool, is_doubted: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "worn.py"
+    file.write_text(WEARABLE.replace("DECLARED", declared).replace("GIVEN", given).replace("NAME", name))
+    prepared = ["--prepared-root", str(tmp_path / "prepared")]
+    run = CliRunner().invoke
+    done = run(command, ["data", "prepare", name, "--plugins", str(file), *prepared])
+    plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
+    for result, is_said in ((done, is_noted), (plan, is_doubted)):
+        assert result.exit_code == 0, result.output
+        words = " ".join(result.output.split())
+        assert words.count("scales of channels differ by a factor of") == is_said, result.output
+        assert ("set normalize='zscore' in RunConfig" in words) == is_said
+
+
+def test_a_network_that_ends_in_a_sigmoid_is_named_by_plan_and_one_that_ends_in_a_softmax_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "ending.py"
+    text = WEARABLE.replace("DECLARED", "").replace("GIVEN", "").replace("NAME", "ending").replace("small_cnn", "ends")
+    network = """
+from torch import nn
+
+from clops_sweep import network
+
+
+@network("ends")
+def ends(channels, samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, outputs), nn.LAST)
+
+
+SPACE ="""
+    text = text.replace("SPACE =", network)
+    prepared = ["--prepared-root", str(tmp_path / "prepared")]
+    run = CliRunner().invoke
+    file.write_text(text.replace("LAST", "Sigmoid()"))
+    assert run(command, ["data", "prepare", "ending", "--plugins", str(file), *prepared]).exit_code == 0
+    plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
+    assert plan.exit_code == 0, plan.output
+    assert "network 'ends': returns values from 0 to 1 alone; losses take logits" in plan.output
+    file.write_text(text.replace("LAST", "Softmax(1)"))
+    plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
+    assert plan.exit_code != 0
+    assert "network 'ends': returns probabilities, rows that sum to 1, instead of logits" in str(plan.exception)

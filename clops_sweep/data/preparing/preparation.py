@@ -43,7 +43,14 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source, Windows
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
-from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_notes, spans_of, usual_scale_notes
+from clops_sweep.data.scales import (
+    channel_scale_notes,
+    domain_scale_notes,
+    ecg_scale_notes,
+    scale_notes,
+    spans_of,
+    usual_scale_notes,
+)
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
@@ -257,6 +264,8 @@ def _write_frames(
     if is_declared and not of_sentinels:  # values such as -9999 are no scale
         spans = spans_of(np.concatenate(statistics), gain)
         made.notes += usual_scale_notes(spans, index.leads, data.common.channels, data.common.units)
+        if DATASETS[data.name].normalize == "none":
+            made.notes += channel_scale_notes(spans, index.leads, data.common.channels, data.common.units)
         names = dict(enumerate(index.record_names))
         of_recordings = spans, index.leads, index.records
         made.notes += scale_notes(*of_recordings, names, data.common.channels)
