@@ -121,7 +121,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     request.check_samplers()
     state = State.of(request)
     facts = Facts.of(state, resources)
-    check_fit(state)
+    fit = check_fit(state)
     held = memories(state.resolved)
     before = _pretraining(state, resources)
     tables = task_tables(state.resolved.selection.configs, request.data)
@@ -134,7 +134,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
             "tasks": tasks_as_data(complete),
             "unchecked": open_questions,
             "memories": [vars(it) | {"differ": it.differ} for it in held],
-            "doubts": doubts(state),
+            "doubts": [*doubts(state), *fit.doubts],
             "remarks": [*kinds_in_words(state.plan), *networks_in_words(state)],
             "pretraining": [plan_as_data(it) for it in before],
         }
@@ -149,7 +149,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     say_tasks(complete)
     for of_runs in held:
         click.echo(of_runs.words)
-    for sentence in (*doubts(state), *kinds_in_words(state.plan), *networks_in_words(state)):
+    for sentence in (*doubts(state), *fit.doubts, *kinds_in_words(state.plan), *networks_in_words(state)):
         click.echo(sentence)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.frames import VALIDATION
@@ -18,8 +19,21 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
 
 
-def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
-    """Check all pending runs and trials on the data that are prepared on this machine, and return these data.
+@dataclass(frozen=True)
+class Fit:
+    """Results of the checks of pending runs and trials.
+
+    Attributes:
+        frames: the data of those whose data are prepared on this machine.
+        doubts: a sentence for each network whose outputs may not be logits.
+    """
+
+    frames: Mapping[DataKey, FrameSet]
+    doubts: Sequence[str]
+
+
+def check_fit(state: State) -> Fit:
+    """Check all pending runs and trials on the data that are prepared on this machine.
 
     Raises:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
@@ -50,5 +64,5 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
         from clops_sweep.learning.models.starting import check_starts
 
         check_starts(configs, frames)
-    TriedNetworks(data.root).check(configs, frames, keep_models=request.store.keep_models is not None)
-    return frames
+    networks = TriedNetworks(data.root)
+    return Fit(frames, networks.check(configs, frames, keep_models=request.store.keep_models is not None))

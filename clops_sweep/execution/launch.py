@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, several, shown
 from clops_sweep.execution.cluster.start_check import check_resources
-from clops_sweep.execution.fit import check_fit
+from clops_sweep.execution.fit import Fit, check_fit
 from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
 from clops_sweep.planning.changes import changes, check_computed_again
 from clops_sweep.planning.declared_tables import NeededColumns, check_declared
@@ -145,15 +145,15 @@ def _prepare_for_encoders(state: State) -> None:
     _check(state)
 
 
-def _check(state: State) -> Mapping[DataKey, FrameSet]:
-    """Check that the runs of a request fit their data, and its studies the present edition; return the data.
+def _check(state: State) -> Fit:
+    """Check that the runs of a request fit their data, and its studies the present edition.
 
     Raises:
         UsageError: runs do not fit, or a study was made on another edition; a new name would not help the former.
     """
-    frames = check_fit(state)
+    fit = check_fit(state)
     state.check_data_of_studies()
-    return frames
+    return fit
 
 
 def _check_shard(state: State) -> None:
@@ -193,10 +193,10 @@ class _Launch:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._prepared(state)
         _check_shard(state)
-        frames = _check(state)
+        fit = _check(state)
         check_computed_again(state)
         changed = changes(state)
-        for sentence in (*doubts(state), *changed):
+        for sentence in (*doubts(state), *fit.doubts, *changed):
             self.warn(sentence)
         remember(state.resolved.selection, state.asked.store, state.resolved.data.prepared_hash)
         remember_folders(state.asked.store, state.asked.data.root)
@@ -206,7 +206,7 @@ class _Launch:
 
                 record_purposes(state)
             return Outcome(state, NothingToDo(), tuple(changed))
-        state, ending = self._run(state, frames)
+        state, ending = self._run(state, fit.frames)
         return Outcome(state, ending, tuple(changed))
 
     def _prepared(self, state: State) -> State:

@@ -48,17 +48,22 @@ class TriedNetworks:
 
     root: Path
 
-    def check(self, configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet], *, keep_models: bool) -> None:
+    def check(
+        self, configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet], *, keep_models: bool
+    ) -> list[str]:
         """As `check_networks`, whose checks of a library's network are skipped if they passed before.
 
         Raises:
             UsageError: a network cannot be trained, or not be stored.
         """
         others = [config for config in configs if not _is_remembered(config)]
+        texts = []
         if any(map(is_tried, others)):  # else this process does not need PyTorch
-            _checked(others, frames, keep_models)
+            texts.append(_checked(others, frames, keep_models))
         for facts, config in _distinct(configs, frames).items():
-            self._kept(f"checks, {keep_models}, {facts}", partial(_checked, [config], frames, keep_models))
+            computed = partial(_checked, [config], frames, keep_models)
+            texts.append(self._kept(f"checks, {keep_models}, {facts}", computed))
+        return list(dict.fromkeys("".join(texts).splitlines()))
 
     def told(self, configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> list[str]:
         """As `networks_told`, whose sentences about a library's network are kept."""
@@ -81,11 +86,11 @@ class TriedNetworks:
 
 
 def _checked(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet], keep_models: bool) -> str:
-    """Check networks; the text of passed checks is empty."""
+    """Check networks; return the sentences of `check_networks`, a line each."""
     from clops_sweep.learning.networks.module_probe import check_networks
 
-    check_networks(configs, frames, keep_models=keep_models)
-    return ""
+    doubts = check_networks(configs, frames, keep_models=keep_models)
+    return "".join(f"{sentence}\n" for sentence in doubts)
 
 
 def _sentences(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet]) -> str:

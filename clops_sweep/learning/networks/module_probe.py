@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -14,7 +15,7 @@ from torch import nn
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import UsageError, reason, user_code
+from clops_sweep.errors import OF_USERS, UsageError, reason, user_code
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
@@ -46,6 +47,15 @@ _APART = 1e-3
 """Tolerance for an instance's logits in different batches, relative to the largest logit: rounding errors are far
 smaller."""
 
+_SUM_APART = 1e-5
+"""Tolerance for the sum of probabilities."""
+
+_MOVES = 5
+"""Number of networks with other weights whose outputs tell a final softmax or sigmoid from small logits."""
+
+_MOVED_BY = 0.3
+"""Standard deviation of the noise that is added to their weights."""
+
 _ONE_VALUE = ("Expected more than 1 value per channel", "Expected more than 1 spatial element")
 """Text of PyTorch's error about the variance of a single value."""
 
@@ -57,10 +67,12 @@ class Probed:
     Attributes:
         statistics: names of the layers that keep running statistics: those whose own buffers training changes.
         smallest_batch: minimum number of instances in a training step; 2 if statistics are over the batch alone.
+        doubt: a sentence on outputs that may not be logits; else empty.
     """
 
     statistics: frozenset[str]
     smallest_batch: int
+    doubt: str = ""
 
     def check_batch(self, network: str, size: int) -> None:
         """Check that a batch is large enough.
@@ -81,7 +93,7 @@ _STORED: dict[tuple[Any, ...], MakeModule] = {}
 
 def check_networks(
     configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSet], *, keep_models: bool = False
-) -> None:
+) -> list[str]:
     """Check networks that are not built in, or whose layers are replaced, on the shapes of their configs.
 
     Args:
@@ -89,11 +101,15 @@ def check_networks(
         frames: the frames of each.
         keep_models: whether the trained networks will be stored.
 
+    Returns:
+        A sentence for each network whose outputs may not be logits.
+
     Raises:
         UsageError: a network cannot be trained, or not be stored; the message names the layer or parameter at fault.
     """
     tried = [config for config in configs if is_tried(config)]
     with_head = set[tuple[Any, ...]]()
+    doubts = dict[str, None]()
     for config, separate in with_tasks(tried, frames):
         of_config = frames[config.data_key]
         strategy = STRATEGIES[config.strategy]
@@ -106,6 +122,8 @@ def check_networks(
         if NETWORKS.is_foreign(name) or config.lora_rank:
             checks = probed(name, make, shape, outputs, options)
             checks.check_batch(name, config.batch_size)
+            if checks.doubt:
+                doubts[f"network {name!r}: {checks.doubt}"] = None
         if keep_models:
             check_stored(name, make, shape, outputs, options)
         key = name, shape, outputs, strategy.needs_head, *sorted(options.items())
@@ -114,6 +132,7 @@ def check_networks(
             module = made(name, make, 0, shape, outputs, options)
             if strategy.needs_head is not None:
                 head_of(name, module, outputs, bias=strategy.needs_head == "write")
+    return list(doubts)
 
 
 def probed(
@@ -189,6 +208,7 @@ class _Probe:
         self._name = name
         self._module = made(name, make, 0, shape, outputs, options)
         self._again = made(name, make, 0, shape, outputs, options)
+        self._make_another = partial(made, name, make, 0, shape, outputs, options)
         self._outputs = outputs
         self._run = RunModule(self._module, outputs, ())
         self._noise = torch.Generator().manual_seed(0)
@@ -200,11 +220,12 @@ class _Probe:
         """Run all checks, the simplest first, and return their results."""
         self._check_parameters()
         self._check_evaluation()
+        doubt = self._check_logits()
         statistics = self._check_training()
         self._check_gradients()
         smallest = self._smallest_batch()
         self._check_resumption()
-        return Probed(statistics, smallest)
+        return Probed(statistics, smallest, doubt)
 
     def _refuse(self, problem: str) -> NoReturn:
         raise UsageError(f"network {self._name!r}: {problem}")
@@ -278,6 +299,41 @@ class _Probe:
                 "gives an instance other logits in evaluation mode when others are in its batch; layers must keep the "
                 "instances of a batch apart (batch_first=True, track_running_stats=True)"
             )
+
+    def _check_logits(self) -> str:
+        """Refuse probabilities of a softmax, and return a sentence on other outputs that may not be logits; else "".
+
+        Small logits may look alike, so that networks with other weights must agree.
+        """
+        kinds = _kinds_of_outputs(self._evaluated)
+        if not kinds:
+            return ""
+        stream = torch.Generator().manual_seed(0)
+        frames = torch.cat([self._frames, self._other_frames])
+        for _ in range(_MOVES):
+            module = self._make_another()
+            _move_parameters(module, stream, _MOVED_BY)
+            try:
+                with torch.no_grad():
+                    outputs = module.eval()(frames.clone())
+            except OF_USERS:  # such as a check of its own weights
+                return ""
+            kinds &= _kinds_of_outputs(outputs)
+        if "softmax" in kinds:
+            self._refuse(
+                "returns probabilities, rows that sum to 1, instead of logits; leave out the final softmax, because "
+                "losses apply it"
+            )
+        if "log-softmax" in kinds:
+            return (
+                "returns logarithms of probabilities instead of logits; leave out the final log-softmax, because "
+                "losses apply it"
+            )
+        if "bounded" in kinds:
+            return (
+                "returns values from 0 to 1 alone; losses take logits: leave out a final sigmoid, because they apply it"
+            )
+        return ""
 
     @contextmanager
     def _parameters_kept(self) -> Iterator[None]:
@@ -416,11 +472,33 @@ class _Probe:
         return logits
 
 
-def _move_parameters(module: nn.Module, stream: torch.Generator) -> None:
+def _kinds_of_outputs(outputs: torch.Tensor) -> set[str]:
+    """Return what outputs [B, C] may be other than logits: "softmax", "log-softmax", and "bounded" if in [0, 1].
+
+    Those that are not finite have no kind.
+    """
+    kinds = set[str]()
+    if not outputs.isfinite().all():
+        return kinds
+    if ((outputs >= 0) & (outputs <= 1)).all():
+        kinds.add("bounded")
+        if _sum_to_one(outputs):
+            kinds.add("softmax")
+    if (outputs <= 0).all() and _sum_to_one(outputs.exp()):
+        kinds.add("log-softmax")
+    return kinds
+
+
+def _sum_to_one(rows: torch.Tensor) -> bool:
+    """Return whether each of rows [B, C] sums to 1."""
+    return bool(((rows.double().sum(1) - 1).abs() <= _SUM_APART).all())
+
+
+def _move_parameters(module: nn.Module, stream: torch.Generator, deviation: float = 0.01) -> None:
     """Add noise to the trained parameters, as steps of an optimizer would."""
     for parameter in trained(module).values():
         noise = torch.randn(parameter.shape, generator=stream)
-        parameter.data = parameter.data + 0.01 * noise
+        parameter.data = parameter.data + deviation * noise
 
 
 def _is_expanded(tensor: torch.Tensor) -> bool:

@@ -435,6 +435,14 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "replaces": (Replaces, "other logits in training when it is called again"),
     "detached": (passing(lambda it, x: Base.forward(it, x).detach()), "its logits depend on none of its parameters"),
+    "softmax": (
+        lambda *shape: nn.Sequential(Base(*shape), nn.Softmax(dim=1)),
+        "returns probabilities, rows that sum to 1, instead of logits; leave out the final softmax",
+    ),
+    "softmax as a function": (
+        passing(lambda it, x: F.softmax(Base.forward(it, x), dim=-1)),
+        "returns probabilities, rows that sum to 1, instead of logits; leave out the final softmax",
+    ),
     "unregistered": (Unregistered, r"trains a tensor \[8(, 8)?\] that is no parameter; make it an nn\.Parameter"),
     "idle": (
         built(lambda it: it.add_module("spare", nn.Linear(2, 2))),
@@ -456,6 +464,48 @@ def test_a_good_one_is_not() -> None:
     found = probed("mine", Base, SHAPE, OUTPUTS)
     assert (found.statistics, found.smallest_batch) == (frozenset({"norm"}), 2)
     assert probed("lazy", behind(lambda: nn.LazyBatchNorm1d(affine=False)), SHAPE, OUTPUTS).statistics == {"2"}
+
+
+class FewLogits(nn.Module):
+    """Logits that are small and positive at first, or all zero."""
+
+    def __init__(self, channels: int, samples: int, outputs: int, first: float) -> None:
+        super().__init__()
+        self.head = nn.Linear(channels * samples, outputs)
+        nn.init.zeros_(self.head.weight)
+        nn.init.constant_(self.head.bias, first)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        return self.head(frames.flatten(1))
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("last", "doubt"),
+    [
+        (torch.sigmoid, "returns values from 0 to 1 alone; losses take logits: leave out a final sigmoid"),
+        (lambda z: F.hardsigmoid(z), "returns values from 0 to 1 alone"),
+        (lambda z: F.log_softmax(torch.cat([z, -z], 1), 1)[:, : z.shape[1]], ""),  # of twice as many classes
+        (lambda z: z, ""),
+        (torch.relu, ""),
+        (torch.tanh, ""),
+    ],
+)
+def test_outputs_that_may_be_no_logits_are_doubted(outputs: int, last: Callable[..., Any], doubt: str) -> None:
+    make = passing(lambda it, x: last(Base.forward(it, x)))
+    found = probed(f"ending {outputs}", make, SHAPE, outputs).doubt
+    assert found.startswith(doubt), found
+    assert bool(found) == bool(doubt)
+
+
+def test_logarithms_of_probabilities_are_doubted() -> None:
+    make = passing(lambda it, x: F.log_softmax(Base.forward(it, x), dim=1))
+    assert "leave out the final log-softmax" in probed("log", make, SHAPE, OUTPUTS).doubt
+
+
+@pytest.mark.parametrize(("outputs", "first"), [(1, 0.0), (1, 1.0), (2, 0.5), (3, 1 / 3), (4, 0.1)])
+def test_logits_that_look_like_probabilities_at_first_are_not_doubted(outputs: int, first: float) -> None:
+    assert probed(f"{first}", lambda *shape: FewLogits(*shape, first), SHAPE, outputs).doubt == ""
 
 
 def test_trying_leaves_the_process_as_it_was() -> None:
