@@ -25,7 +25,7 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
 from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.grid import RunRequest
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace
 
 from .editions import Edition, Preparations, Present
 from .statistics import Counted, Fold, Partitions, Replicate, Split, ordered, partitions, splits_of
@@ -123,8 +123,10 @@ class Experiment:
                 scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
                 longer = (*MEASURES, "average", "test_")
                 short = [column for column in there if column in MEASURES or not column.startswith(longer)]
+                tuned = self.name.rpartition(SELECTION)[0] if self.is_tuning else ""
+                runs = f"tuning runs of {tuned!r}" if tuned else f"runs of {self.name!r}"
                 raise UsageError(
-                    f"metric {shown(name)}: not known{nearest(name, dict.fromkeys(there))}; the runs of {self.name!r} "
+                    f"metric {shown(name)}: not known{nearest(name, dict.fromkeys(there))}; the {runs} "
                     f"({scenarios}) have {', '.join(short)}; of other measures as in accuracy_bwt, on the test split "
                     "as in test_accuracy"
                 )

@@ -888,12 +888,10 @@ def known_key(name: str) -> str:
     if name in FORMER_OPTIONS:
         raise UsageError(f"unknown key {shown(name)}: {instead_of(name)}")
     known = [*RunConfig.model_fields, *OPTIONS]
-    close = closest(name, known)
+    close = _USUAL_ELSEWHERE.get(name.lower()) or closest(name, known)
     if close:
         of = f" of {owners(close)}" if close in OPTIONS and close not in RunConfig().options else ""
         raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
-    if name in _USUAL_ELSEWHERE:
-        raise UsageError(f"unknown key {shown(name)} (did you mean {_USUAL_ELSEWHERE[name]!r}?)")
     words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
     related = [key for key in known if words.intersection(key.split("_"))]
     alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
@@ -903,8 +901,31 @@ def known_key(name: str) -> str:
 
 _SHORTEST_WORD = 3
 
-_USUAL_ELSEWHERE = {"ewc_lambda": "ewc_strength"}
-"""Names of options in papers and in other packages, and the option here."""
+_USUAL_ELSEWHERE = {
+    "algorithm": "strategy",
+    "architecture": "network",
+    "backbone": "network",
+    "bs": "batch_size",
+    "buffer": "memory_size",
+    "buffer_size": "memory_size",
+    "ewc_lambda": "ewc_strength",
+    "l2": "weight_decay",
+    "lr": "learning_rate",
+    "max_epochs": "epochs_per_task",
+    "method": "strategy",
+    "model": "network",
+    "n_epochs": "epochs_per_task",
+    "normalization": "normalize",
+    "num_epochs": "epochs_per_task",
+    "optim": "optimizer",
+    "patience": "early_stopping",
+    "random_seed": "seed",
+    "random_state": "seed",
+    "scaler": "normalize",
+    "val_size": "validation",
+    "wd": "weight_decay",
+}
+"""Names of fields and options in papers and in other packages, and the name here."""
 
 
 def owners(key: str) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -294,3 +295,13 @@ def test_splits_with_other_people_stay_apart(tmp_path: Path, generated: ModuleTy
     (experiment,) = collect([space], store.read("runs"))
     assert experiment.by_split("auc").shape == (1, 3)
     assert list(same_splits_in_words(experiment)) == []
+
+
+def test_an_unknown_metric_names_the_tuned_space_and_not_the_experiment_of_its_tuning(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    (experiment,) = collect([SPACE], RunStore(tmp_path).read("runs"))
+    for name in ("study_selection_ER-KD (ours)", "study_selection"):
+        tuning = replace(experiment, name=name, is_tuning=True)
+        with pytest.raises(UsageError, match=r"^metric 'aucc': not known .*; the tuning runs of 'study' \("):
+            tuning.judged_by(["aucc"])

@@ -70,6 +70,17 @@ def test_replace_keeps_what_was_given_and_resolves_the_rest_anew() -> None:
         ("acquisition_fractions", "acquisition_fraction"),
         ("epoch_per_task", "epochs_per_task"),
         ("sed", "seed"),
+        ("lr", "learning_rate"),
+        ("LR", "learning_rate"),
+        ("bs", "batch_size"),
+        ("batch", "batch_size"),
+        ("epochs", "epochs_per_task"),
+        ("n_epochs", "epochs_per_task"),
+        ("wd", "weight_decay"),
+        ("random_state", "seed"),
+        ("model", "network"),
+        ("method", "strategy"),
+        ("patience", "early_stopping"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_name(typed: str, nearest: str) -> None:

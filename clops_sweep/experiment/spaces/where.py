@@ -16,12 +16,15 @@ from collections.abc import Collection
 from typing import Any, Protocol
 
 from clops_sweep.errors import UsageError, nearest, one_line, option, shown
-from clops_sweep.experiment.config import known_key
+from clops_sweep.experiment.config import OPTIONS, RunConfig, known_key
 
 _LONGEST_REASON = 80
 
 _TEXT_OR_SINGLE = re.compile(r"""('[^']*'|"[^"]*")|(?<![=<>!:])=(?!=)""")
 """Text, as the first group, or a single =."""
+
+_SIGNS_OF_TEXT = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
+"""Signs that compare with text."""
 
 _ALLOWED = (
     *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.Invert),
@@ -96,11 +99,38 @@ class Where:
                 return name
             case ast.Constant(value=bool() | int() | float() | str()):
                 return None
+            case ast.Compare(left=ast.Name(id=name)) if self._is_known(name):
+                self._check_quotes(node, name)
             case ast.BoolOp(values=operands) if any(_is_no_truth(operand) for operand in operands):
                 raise UsageError("and, or take comparisons: repeat the field, as in seed == 1 or seed == 2")
         if not isinstance(node, _ALLOWED):
             raise UsageError("it takes comparisons, arithmetic, lists and the words and, or, not, in")
         return None
+
+    def _is_known(self, name: str) -> bool:
+        """Return whether a name is a field or column."""
+        if self._columns is not None:
+            return name in self._columns
+        return name in RunConfig.model_fields or name in OPTIONS
+
+    def _check_quotes(self, comparison: ast.Compare, name: str) -> None:
+        """Check that a field or column is not compared with an unknown name, which is probably text without quotes.
+
+        Raises:
+            UsageError: it is.
+        """
+        for sign, operand in zip(comparison.ops, comparison.comparators, strict=True):
+            values = operand.elts if isinstance(operand, ast.List | ast.Tuple) else [operand]
+            names = [value.id for value in values if isinstance(value, ast.Name)]
+            unknown = [text for text in names if not self._is_known(text)]
+            if not unknown or type(sign) not in _SIGNS_OF_TEXT:
+                continue
+            texts = [f'"{value.id}"' if isinstance(value, ast.Name) else ast.unparse(value) for value in values]
+            kind = "key" if self._columns is None else "column"
+            right = texts[0] if values == [operand] else f"[{', '.join(texts)}]"
+            raise UsageError(
+                f"there is no {kind} {unknown[0]!r}; text needs quotes: {name} {_SIGNS_OF_TEXT[type(sign)]} {right}"
+            )
 
     def _wrong(self, what: str) -> UsageError:
         if self._columns is not None:

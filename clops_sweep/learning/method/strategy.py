@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
 import torch
 
@@ -85,6 +85,17 @@ class Strategy:
         if name in _IN_USE:
             raise in_use(type(self), Strategy, name, f"self.{name} = ...")
         super().__setattr__(name, value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse copies, as of `copy.deepcopy(self.model)`, which is a method of this object.
+
+        Raises:
+            UsageError: always.
+        """
+        raise self._steps.error(
+            "copy.deepcopy of self, or of self.model or another of its methods, would copy the whole run; "
+            "self.frozen() returns a copy of the network"
+        )
 
     def __init__(self, training: Training) -> None:
         self.training = training

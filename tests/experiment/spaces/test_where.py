@@ -68,6 +68,10 @@ def test_a_field_that_is_not_set_equals_nothing(expression: str, holds: bool) ->
         ("strategy = 'er'", "did you mean \"strategy == 'er'\""),
         ("strategy = 'a = b' and seed >= 1", "did you mean \"strategy == 'a = b' and seed >= 1\""),
         ("storag_fraction == 0.5", "unknown key 'storag_fraction' .did you mean 'storage_fraction'"),
+        ("strategy == er", """there is no key 'er'; text needs quotes: strategy == "er";"""),
+        ("seed == 0 and strategy != ewc", """no key 'ewc'; text needs quotes: strategy != "ewc";"""),
+        ("strategy in [er, 'clops']", r"""no key 'er'; text needs quotes: strategy in \["er", 'clops'\]"""),
+        ("seed < sed", "unknown key 'sed' .did you mean 'seed'"),
         ("storage_fraction ==", "invalid syntax"),
         ("", "invalid syntax"),
         ("a\0", "Python cannot read it|null byte"),
@@ -127,3 +131,9 @@ def test_the_same_as_pandas(condition: str) -> None:
     expected = TABLE.eval(condition, engine="python")
     holds = Where(condition)
     assert [holds(config) for config in CONFIGS] == expected.tolist()
+
+
+def test_text_without_quotes_that_is_like_a_column_is_named_as_text() -> None:
+    with pytest.raises(UsageError, match=r"""there is no column 'er'; text needs quotes: strategy == "er"$"""):
+        Where("strategy == er", ["strategy", "error"])
+    assert Where("auc == error", ["auc", "error"])({"auc": 1, "error": 1})

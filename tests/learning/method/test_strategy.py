@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -385,6 +386,15 @@ def test_a_count_in_the_code_is_refused(count: Any, name: str, own: Any) -> None
 
     with pytest.raises(UsageError, match=f"^strategy 'own': changes {name} in a closure, global or default, which c"):
         own(loss).advance()
+
+
+@pytest.mark.parametrize("copied", [lambda self: self.model, lambda self: self.predict, lambda self: self])
+def test_a_deep_copy_of_the_model_is_refused_with_frozen(copied: Any, own: Any) -> None:
+    def setup(self: Any) -> None:
+        self.teacher = copy.deepcopy(copied(self))
+
+    with pytest.raises(UsageError, match=r"^strategy 'own': copy\.deepcopy .*; self\.frozen\(\) returns a copy"):
+        own(lambda self, batch: self.model(batch.x).mean(), setup=setup)
 
 
 def test_a_log_in_the_code_is_not_refused(own: Any) -> None:
