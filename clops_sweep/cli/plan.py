@@ -105,7 +105,7 @@ class Facts:
     @cached_property
     def cost(self) -> CostEstimate | None:
         """The cost of the pending runs; None without any, and if a launch would be refused."""
-        pending = [] if self.state.on_other_data else self.state.to_compute
+        pending = [] if self.state.on_other_data else self.state.to_compute_unless_stored
         return _estimated(self.state, pending, self.resources) if pending else None
 
 
@@ -243,7 +243,7 @@ def say_plan(facts: Facts) -> None:
                 click.echo(sentence)
     for sentence in facts.changed:
         click.echo(sentence)
-    for sentence in _unprepared_in_words(state):
+    for sentence in (*_unprepared_in_words(state), *state.may_be_refused):
         click.echo(sentence)
     say_first(state.plan)
     files = state.asked.store.files
@@ -261,13 +261,16 @@ def say_plan(facts: Facts) -> None:
         which = f"{len(cost.unknown)} of them" if cost.known else of
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
     if state.searches and cost.known:
-        click.echo("the estimate assumes that runs of searches cost as much as their base config and are not pruned")
+        click.echo(
+            "the estimate assumes that runs of searches cost as much as their base config, and are neither "
+            "pruned nor stored already"
+        )
 
 
 def _to_do(state: State) -> tuple[int, int]:
-    """Return the numbers of runs that are left to compute: those of trials, and others."""
+    """Return the greatest numbers of runs that are left to compute: those of trials, and others."""
     of_trials = sum(search.left * len(search.space.replicates()) for search in state.searches)
-    return of_trials, len(state.to_compute) - of_trials
+    return of_trials - sum(state.stored_of_trials), len(state.to_compute) - of_trials
 
 
 def _open_in_words(state: State) -> str:
@@ -286,7 +289,9 @@ def _to_do_in_words(state: State) -> str:
     if others:
         what = f"to report{_reported_in_words(state, others)}" if state.tuned else "of grids"
         parts.append(f"{others:,} {what}")
-    return f"{several(of_trials + others, 'run')} to do: {', '.join(parts)}"
+    stored = sum(state.stored_of_trials)
+    there = f"; the store has {several(stored, 'run')} of trials already" if stored else ""
+    return f"up to {several(of_trials + others, 'run')} to do: {', '.join(parts)}{there}"
 
 
 def _reported_in_words(state: State, runs: int) -> str:
@@ -311,6 +316,7 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
     """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
     state, plan, cost = facts.state, facts.state.plan, facts.cost
     of_trials, others = (0, 0) if state.on_other_data else _to_do(state)
+    stored = sum(state.stored_of_trials)
     return {
         "asked": len(plan.asked),
         "cells_and_seeds": plan.cells_and_seeds,
@@ -318,11 +324,12 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
         "pending": plan.count_asked("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
         "without_kept": plan.without_kept,
-        "to_do": {"runs": of_trials + others, "of_trials": of_trials, "others": others},
+        "to_do": {"runs": of_trials + others, "of_trials": of_trials, "others": others, "stored": stored},
         "unprepared": state.unprepared,
         "unprepared_because": _unprepared_in_words(state),
         "changed_code": facts.changed,
         "launch_refused": state.on_other_data,
+        "may_be_refused": state.may_be_refused,
         "store_exists": state.asked.store.files.is_there(),
         "searches": [search_as_data(it) for it in state.searches],
         "tuned": tuned_as_data(facts.tuned),

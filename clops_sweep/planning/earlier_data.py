@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import UsageError, option
+from clops_sweep.errors import UsageError, listed, option
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
@@ -60,6 +60,20 @@ def refusal(name: str) -> str:
     return (
         f"search space {name!r}: its study was made on an earlier edition of the data, which have changed since: a "
         f"launch is refused; give the space another name to tune on the present data, or take other {option('results')}"
+    )
+
+
+def may_be_refused(name: str, datasets: Sequence[str]) -> str:
+    """Return a sentence about a search space with a study whose data have changed since they were prepared.
+
+    Args:
+        name: name of the search space.
+        datasets: names of the data sets that changed.
+    """
+    return (
+        f"search space {name!r}: its study was made before {listed(datasets)} changed: a launch prepares them again, "
+        "and is refused if they differ; give the space another name to tune on the present data, or take other "
+        f"{option('results')}"
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
@@ -16,7 +18,7 @@ from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
 from clops_sweep.experiment.spaces.tuned_tasks import check_tuning
 from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.planning.curriculum import orders_by_difficulty
-from clops_sweep.planning.earlier_data import edition_to_read, on_other_data_in_words, refusal
+from clops_sweep.planning.earlier_data import edition_to_read, may_be_refused, on_other_data_in_words, refusal
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.named_orders import with_positions
 from clops_sweep.planning.plan import Plan, PlannedRun
@@ -51,6 +53,7 @@ class State:
     `to_do`               pending runs, and failed ones if they are retried: those that can start now
     `to_come`             runs that searches and choices may still request
     `to_compute`          pending and waiting runs, and those to come: for estimates
+    `stored_of_trials`    number of runs of each search that the store has, if it is known
     `configs_to_compute`  configs of pending, waiting and failed runs, and those at the bounds of searches: for checks
     `checkpointed`        pending and waiting runs, and those of running trials, that continue from a checkpoint
     `is_unfinished`       whether a run is pending or waiting, a trial is left, or a choice is not made
@@ -125,6 +128,20 @@ class State:
         return [on_other_data_in_words(name, self.resolved, reported.get(name)) for name in self._names_on_other_data]
 
     @cached_property
+    def may_be_refused(self) -> list[str]:
+        """A sentence for each search space with trials whose data changed since they were prepared."""
+        changed: dict[str, list[str]] = {}
+        phases = {phase.name: tuned.space.name for tuned in self.tuned for phase in tuned.space.phases}
+        for search in self.searches:
+            if search.record is None or not search.record.trials:
+                continue
+            name = phases.get(search.space.name, search.space.name)
+            for dataset in dict.fromkeys(config.dataset for config in configs_at_bounds(search.space)):
+                if self.resolved.data.is_outdated(dataset) and dataset not in changed.setdefault(name, []):
+                    changed[name].append(dataset)
+        return [may_be_refused(name, datasets) for name, datasets in changed.items() if datasets]
+
+    @cached_property
     def _names_on_other_data(self) -> list[str]:
         """The names of the search spaces whose study was made on another edition of the data."""
         studies = {search.space.name for search in self.searches if search.record and search.record.has_other_data}
@@ -189,6 +206,41 @@ class State:
     def to_compute(self) -> list[PlannedRun]:
         """The pending and waiting runs, and those to come: all that is left to compute."""
         return [*self.plan.of("pending", "waiting"), *self.to_come]
+
+    @cached_property
+    def stored_of_trials(self) -> list[int]:
+        """The number of runs of each search that the store has finished, such as those of a search of another name.
+
+        It is known before the first trial of a grid that is tried in full; else 0.
+        """
+        return [self._stored_of(search) for search in self.searches]
+
+    def _stored_of(self, search: Search) -> int:
+        points = list(islice(search.search.points(), search.search.n_trials + 1))
+        has_trials = search.record is not None and bool(search.record.trials)
+        if has_trials or len(points) != search.search.n_trials:
+            return 0
+        statuses = self.resolved.store.statuses()
+        stored = 0
+        for point in points:
+            for replicate in search.space.replicates():
+                with suppress(UsageError):  # values that are valid, but not together
+                    config = search.space.base.replace(**search.search.settings(point)).replace(**replicate)
+                    content = self.resolved.data_hash(config)
+                    stored += content is not None and statuses.get(config.run_id(content)) == "finished"
+        return stored
+
+    @property
+    def to_compute_unless_stored(self) -> list[PlannedRun]:
+        """All that is left to compute, less the runs that `stored_of_trials` counts."""
+        to_come = self.to_come
+        runs = self.plan.of("pending", "waiting")
+        first = 0
+        for search, stored in zip(self.searches, self.stored_of_trials, strict=True):
+            count = search.left * len(search.space.replicates())
+            runs = [*runs, *to_come[first + stored : first + count]]
+            first += count
+        return [*runs, *to_come[first:]]
 
     @property
     def configs_to_compute(self) -> list[RunConfig]:

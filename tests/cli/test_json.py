@@ -83,7 +83,7 @@ def test_plan(ids: list[str], told: Told, tmp_path: Path) -> None:
     estimate = plan["estimate"]
     assert (estimate["hours"], estimate["longest"]) == pytest.approx((3 * 2.5 / 3600, 2.5 / 3600))
     assert estimate["devices"] == ["cpu"]
-    assert plan["to_do"] == {"runs": 7, "of_trials": 4, "others": 3}
+    assert plan["to_do"] == {"runs": 7, "of_trials": 4, "others": 3, "stored": 0}
     assert (search["pending"], search["runs_per_trial"]) == (4, 1)
     assert estimate["finished_runs"] == 2
     assert 2.5 / 3600 <= estimate["wall_clock_hours"] <= 3 * 2.5 / 3600

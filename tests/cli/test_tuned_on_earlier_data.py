@@ -70,7 +70,18 @@ def test_a_finished_tuned_study_is_read_after_its_data_changed(
     runs = json.loads(clops_sweep("runs", "space.py", "--json", **roots).stdout)["runs"]
     checklist = clops_sweep("checklist", "space.py", **roots).stdout.splitlines()[:5]
 
+    (tmp_path / "another.py").write_text(SPACE_TUNED.replace('    "mine",\n    BASE', '    "another",\n    BASE'))
+    planned = clops_sweep("plan", "another.py", **roots).stdout
+    assert "up to 2 runs to do: 0 of trials, 2 to report" in planned
+    assert "the store has 2 runs of trials already" in planned
+    before = clops_sweep("plan", "space.py", **roots).stdout
+    assert "a launch prepares them again" not in before
+
     _write(tmp_path, 22)
+    announced = clops_sweep("plan", "space.py", **roots)
+    assert announced.returncode == 0, announced.stderr
+    sentence = "search space 'mine': its study was made before mine changed: a launch prepares them again, and is"
+    assert announced.stdout.count(sentence) == 1, announced.stdout
     for _ in range(2):  # the first launch prepares the data
         refused = clops_sweep(*launch, **roots)
         assert refused.returncode == 2
