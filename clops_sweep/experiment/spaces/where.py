@@ -16,7 +16,8 @@ from collections.abc import Collection
 from typing import Any, Protocol
 
 from clops_sweep.errors import UsageError, nearest, one_line, option, shown
-from clops_sweep.experiment.config import OPTIONS, RunConfig, known_key
+from clops_sweep.experiment.config import RunConfig, known_key
+from clops_sweep.experiment.plugins.options import OPTIONS
 
 _LONGEST_REASON = 80
 
