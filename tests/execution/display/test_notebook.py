@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import nbformat
@@ -51,7 +52,8 @@ def test_a_cell_with_a_sweep_shows_a_bar(
     assert log.read_text().count(PRINTED) > 1
 
 
-def test_the_bar_is_updated_in_place() -> None:
+def test_the_bar_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "ps1", "", raising=False)  # a shell sets it for good, and `sweep` prints less beside it
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
     capture = pytest.importorskip("IPython.utils.capture").capture_output
     try:
