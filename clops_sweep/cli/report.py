@@ -292,18 +292,20 @@ def everything(
         spaces: search spaces whose runs are left out.
     """
     from clops_sweep.analysis.as_stored import stored_experiments
-    from clops_sweep.analysis.collect import requested_ids
+    from clops_sweep.analysis.collect import requested_ids, whole_hashes
     from clops_sweep.analysis.search_trials import tuning_experiments
     from clops_sweep.data.prepared.prepared_folder import register_prepared
 
     runs = request.store.read("runs")
+    wanted = whole_hashes(runs, data_hashes)
     for name in map(str, runs["dataset"].unique()):
         register_prepared(name, request.data.root)
     tuning = tuning_experiments(request.store, runs)
     of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
     runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
     present = request.edition
-    experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces), present=present)
+    of_these = sorted(wanted & {*runs["data_hash"]})  # others are editions of the search spaces alone
+    experiments, as_stored = stored_experiments(runs, of_these, beside=bool(spaces), present=present)
     experiments += [experiment for experiment, _ in tuning]
     for it in as_stored:
         missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))

@@ -296,6 +296,9 @@ def test_runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones(
     listed = CliRunner().invoke(command, ["runs", "own.py"], catch_exceptions=False)
     assert f"{left_aside} them anew; list the runs of all editions with: clops-sweep runs\n" in listed.stderr
     assert "\n2 runs in " in listed.stdout
+    for edition in (before["prepared_hash"].iloc[0], runs["data_hash"].iloc[0]):  # without files
+        drawn = CliRunner().invoke(command, ["report", "--data-hash", edition], catch_exceptions=False)
+        assert drawn.exit_code == 0, drawn.output
     _, named = listed.stderr.split("list the runs of all editions with: clops-sweep ")
     words = [*shlex.split(named), "--json"]
     every = json.loads(CliRunner().invoke(command, words, catch_exceptions=False).stdout)["runs"]
