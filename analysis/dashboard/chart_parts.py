@@ -81,7 +81,7 @@ def number_axis(numbers: Iterable[float | None]) -> Chart:
 
 
 def epoch_axis(epochs: Iterable[float]) -> Chart:
-    """Return the settings of an axis of epochs: of few, a tick at each, because there are none between two."""
+    """Return the settings of an axis of epochs: a tick at each of a few, which are whole numbers."""
     known = list(epochs)
     return {"dtick": 1} if known and max(known) - min(known) <= _MOST_TICKS else {}
 

@@ -128,7 +128,7 @@ def proposed_in_words(row: Best, of: Sequence[Best]) -> str:
 
 
 def _validation_column(row: Best) -> str | None:
-    """Return the column with the first metric of validation people; None if there are none."""
+    """Return the column with the first metric of validation people; None without one."""
     column = row.columns.ranks.removeprefix("test_")
     return None if row.experiment.on_test or column not in row.means else column
 

@@ -15,7 +15,7 @@ from clops_sweep.store.run_store import RunStore
 from ..formats import number
 from ..selection import data_of
 from .best import Best
-from .moved import decisions_moved
+from .moved import DECISIONS, decisions_moved, first_of
 
 _CHANCE = {"auc": 0.5, "auc_seen": 0.5}
 """What a measure is without any learning; 0 for others: the right class among all classes is seldom a guess."""
@@ -114,20 +114,31 @@ def _sentences(compared: Sequence[Best], store: RunStore, only: int | None = Non
         return []
     split = "test" if metric.startswith("test_") or compared[0].experiment.on_test else "validation"
     learned = []
+    matrices = []
+    columns = list(dict.fromkeys(("run_id", "split", "trained_on", "evaluated_on", "task", measure, DECISIONS)))
     for row in compared:
-        learned += _learned(row, measure, split, store)
+        matrix = store.read("r_matrix", row.experiment.run_ids(row.cell), columns)
+        of_split = matrix[matrix["split"] == split]
+        learned += _learned(row, measure, of_split, store)
+        if only in (None, row.cell):
+            matrices.append((row.name, of_split))
     name = short_name(measure)
     of = learned if only is None else [entry for entry in learned if entry.cell == only]
-    rows = [row for row in compared if only in (None, row.cell)]
-    moved = decisions_moved(rows, store, measure, split)
+    moved = decisions_moved(matrices, measure, split)
     return [*moved, *_not_learned(of, learned, measure, f"{split} {name}"), *_rising(of, name)]
 
 
-def _learned(row: Best, measure: str, split: str, store: RunStore) -> list[_Learned]:
-    """Return what a configuration learns of each task."""
+def _learned(row: Best, measure: str, matrix: pd.DataFrame, store: RunStore) -> list[_Learned]:
+    """Return what a configuration learns of each task.
+
+    Args:
+        row: the configuration.
+        measure: the measure.
+        matrix: rows of the table `r_matrix` of its runs, of one split.
+        store: the store, for the curves of its runs.
+    """
     run_ids = row.experiment.run_ids(row.cell)
-    matrix = store.read("r_matrix", run_ids, ["split", "trained_on", "evaluated_on", "task", measure])
-    is_learned = (matrix["trained_on"] == matrix["evaluated_on"]) & (matrix["split"] == split)
+    is_learned = matrix["trained_on"] == matrix["evaluated_on"]
     scores = matrix[is_learned].groupby("task", sort=False)[measure].mean()
     rises = late_rises = ends = pd.Series(dtype=float)
     if not row.experiment.cells[row.cell].config.early_stopping:  # with it, curves end with the best epoch
@@ -191,9 +202,8 @@ def _not_learned(of: Sequence[_Learned], learned: Sequence[_Learned], measure: s
             )
     if not parts:
         return []
-    more = f"; and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
     return [
-        f"Not learned: {'; '.join(parts[:_MOST_NAMED])}{more}. Scores, forgetting and differences of such a method say "
+        f"Not learned: {first_of(parts)}. Scores, forgetting and differences of such a method say "
         "little: train longer (epochs_per_task), or tune its learning rate."
     ]
 

@@ -8,29 +8,32 @@ from typing import Final
 import pandas as pd
 
 from clops_sweep.experiment.metrics import short_name
-from clops_sweep.store.run_store import RunStore
 
 from ..formats import number
-from .best import Best
 
 RANKINGS: Final = ("auc", "auc_seen")
 """Measures of how scores rank people, whatever the threshold of decisions."""
 
-_DECISIONS: Final = "accuracy"
+DECISIONS: Final = "accuracy"
 _MOVED: Final = 0.1
 """A loss of accuracy on earlier tasks from which decisions moved, and of the ranking below which it was kept."""
 _MOST_NAMED: Final = 3
 
 
-def decisions_moved(compared: Sequence[Best], store: RunStore, measure: str, split: str) -> list[str]:
+def first_of(parts: Sequence[str]) -> str:
+    """Return the first three phrases of a sentence, and the number of the others."""
+    more = f"; and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    return f"{'; '.join(parts[:_MOST_NAMED])}{more}"
+
+
+def decisions_moved(matrices: Sequence[tuple[str, pd.DataFrame]], measure: str, split: str) -> list[str]:
     """Return a sentence on configurations that keep a ranking on earlier tasks and lose accuracy; none without any.
 
     Scores directly after training on a task are compared with those after the last task, in the mean over earlier tasks
     and runs, as in BWT. Decisions moved if accuracy falls by 0.1 or more, and the ranking by less.
 
     Args:
-        compared: the configurations.
-        store: the store with their runs.
+        matrices: the names of configurations, and rows of the table `r_matrix` of their runs, of one split.
         measure: the measure that leads; no other than `RANKINGS` has a sentence.
         split: "test" or "validation".
     """
@@ -38,21 +41,17 @@ def decisions_moved(compared: Sequence[Best], store: RunStore, measure: str, spl
         return []
     name = short_name(measure)
     parts = []
-    for row in compared:
-        columns = ["run_id", "split", "trained_on", "evaluated_on", measure, _DECISIONS]
-        matrix = store.read("r_matrix", row.experiment.run_ids(row.cell), columns)
-        before, after = _on_earlier_tasks(matrix[matrix["split"] == split], [measure, _DECISIONS])
+    for configuration, matrix in matrices:
+        before, after = _on_earlier_tasks(matrix, [measure, DECISIONS])
         lost = before - after
-        if lost[_DECISIONS] >= _MOVED and lost[measure] < _MOVED:
-            parts.append(
-                f"{row.name}: {split} accuracy {number(before[_DECISIONS])} to {number(after[_DECISIONS])} on earlier "
-                f"tasks, {name} {number(before[measure])} to {number(after[measure])}"
-            )
+        if lost[DECISIONS] >= _MOVED and lost[measure] < _MOVED:
+            accuracies = f"{split} accuracy {number(before[DECISIONS])} to {number(after[DECISIONS])}"
+            rankings = f"{name} {number(before[measure])} to {number(after[measure])}"
+            parts.append(f"{configuration}: {accuracies} on earlier tasks, {rankings}")
     if not parts:
         return []
-    more = f"; and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
     return [
-        f"Ranking kept, decisions moved: {'; '.join(parts[:_MOST_NAMED])}{more}. {name} compares ranks and no "
+        f"Ranking kept, decisions moved: {first_of(parts)}. {name} compares ranks and no "
         "decisions: see accuracy and an update report before such a model is used."
     ]
 

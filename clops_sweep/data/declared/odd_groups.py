@@ -1,4 +1,4 @@
-"""Notes on columns for subgroups: ages that nobody has, and words that mean the same."""
+"""Notes on columns for subgroups: impossible ages, and words that mean the same."""
 
 from __future__ import annotations
 

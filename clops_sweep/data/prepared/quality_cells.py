@@ -21,7 +21,7 @@ def quality_cells(column: str, table: Sequence[Quality]) -> tuple[list[str], lis
     Columns without anything to say are left out.
 
     Args:
-        column: the column of domains; empty if there are none.
+        column: the column of domains; empty without domains.
         table: the quality of each domain.
     """
     headings = [column, "people"]
